@@ -79,20 +79,34 @@ verbs() {
     "$top_builddir/waybill" help | sed -n 's/^  \([a-z]*\) .*/\1/p' | grep .
 }
 
-# Every verb and every option that the program's help shows is in waybill(1).
-verbs_are_current() {
-    gaps=0
-    verbs >/dev/null || { echo "# waybill help lists no verbs"; return 1; }
-    for verb in $(verbs); do
-        grep -q "^\.It Cm $verb\$" doc/waybill.1 || { echo "# no verb \"$verb\""; gaps=1; }
-        for option in $("$top_builddir/waybill" help "$verb" |
-            sed -n 's/^  .\{3\} --\([a-z-]*\).*/\1/p'); do
-            grep -q "Fl -$option\( \|\$\)" doc/waybill.1 && continue
-            echo "# no option \"--$option\" of \"$verb\""
-            gaps=1
-        done
+# What the synopsis of waybill(1) has of a verb.
+synopsis() { # VERB
+    sed -n '/^\.Sh SYNOPSIS/,/^\.Sh DESCRIPTION/p' doc/waybill.1 | awk -v verb="$1" '
+        /^\.Nm/ { is_next = 1; within = 0; next }
+        is_next { within = $1 == ".Cm" && $2 == verb; is_next = 0 }
+        within'
+}
+
+# "OPTION LETTER", each on a line; "-" where it has no letter.
+options_of() { # VERB
+    "$top_builddir/waybill" help "$1" |
+        sed -n 's/^  -\(.\), --\([a-z-]*\).*/\2 \1/p; s/^      --\([a-z-]*\).*/\1 -/p'
+}
+
+tell_gaps_of() { # VERB
+    grep -q "^\.It Cm $1\$" doc/waybill.1 || echo "# no verb \"$1\""
+    synopsis "$1" | grep -q . || echo "# no synopsis of \"$1\""
+    options_of "$1" | while read -r option letter; do
+        grep -q "Fl -$option\( \|\$\)" doc/waybill.1 || echo "# no option \"--$option\" of \"$1\""
+        test "$option" = help || synopsis "$1" | grep -q "Fl \(-$option\|$letter\)\( \|\$\)" ||
+            echo "# no option \"--$option\" in the synopsis of \"$1\""
     done
-    return $gaps
+}
+
+# Every verb and every option that the program's help shows is in waybill(1), and in its synopsis.
+verbs_are_current() {
+    verbs >/dev/null || { echo "# waybill help lists no verbs"; return 1; }
+    ! for verb in $(verbs); do tell_gaps_of "$verb"; done | grep .
 }
 
 # "-k KEY" of one verb is not another verb's "-k COMMAND", on the page neither.

@@ -464,6 +464,11 @@ static int leave_statement(const misdeed *m)
     return script_leave_unread(m->ctx, "select 1 union select 2");
 }
 
+static int leave_behind(const misdeed *m)
+{
+    return script_leave_behind(m->ctx);
+}
+
 static const struct {
     const char *name;
     int (*run)(const misdeed *m);
@@ -510,6 +515,7 @@ static const struct {
     { "close", close_connection },
     { "reset", reset_connection },
     { "statement", leave_statement },
+    { "leave-behind", leave_behind },
 };
 
 int script_misdo(wb_context *ctx, const wb_message *message, const char *name, const char *argument)

@@ -117,6 +117,7 @@ my @living = (
 my %misuse = (
     sqlite => {
         statement => { do => ['misdo statement'] },
+        'leaves-behind' => { do => ['misdo leave-behind'] },
         commits => { do => ['sql commit'], fails => qr/transaction/ },
         'rolls-back' => { do => ['sql rollback'], fails => $ended },
         'commits-and-begins' => { do => [ 'ignore commit', 'sql begin' ], fails => $ended },

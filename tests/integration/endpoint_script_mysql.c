@@ -68,6 +68,11 @@ int script_reset(wb_context *ctx)
     return mysql_reset_connection(wb_mysql(ctx)) == 0 ? WB_OK : WB_RETRY;
 }
 
+int script_leave_behind(wb_context *ctx)
+{
+    return wb_fail(ctx, WB_UNRECOVERABLE, "no connection of SQLite");
+}
+
 int script_has_storage(wb_context *ctx)
 {
     return wb_mysql(ctx) != NULL;

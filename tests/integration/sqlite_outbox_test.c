@@ -263,6 +263,34 @@ static void a_handler_cannot_replace_the_hooks(void **state)
     with->ops->close(session);
 }
 
+/* The next message's statements are not refused, nor ours, in this transaction or the next. */
+static void what_a_handler_leaves_ends_with_its_call(void **state)
+{
+    fixture *with = *state;
+    char text[100];
+    wb_storage_session *session = place_storage(&with->at);
+    for (int i = 0; i < LEAVINGS; i++) {
+        (void)snprintf(text, sizeof text, "insert into business(n) values(%d),(length(printf('%%.9000c', 'x')) + %d)", i, i);
+        assert_int_equal(claim(with, session, (uint64_t)i + 1, "a"), 0);
+        leave(handle(with, session), i);
+        assert_int_equal(with->ops->check(session, 0, &with->at.error), WB_OK);
+        assert_int_equal(run(handle(with, session), text), SQLITE_OK);
+        assert_int_equal(run(handle(with, session), text), SQLITE_CONSTRAINT);
+        assert_int_equal(sqlite3_errcode(handle(with, session)), SQLITE_CONSTRAINT_UNIQUE);
+        leave(handle(with, session), i);
+        assert_int_equal(with->ops->check(session, 1, &with->at.error), WB_OK);
+        assert_int_equal(commit(with, session, (uint64_t)i + 1, "operations"), WB_OK);
+        assert_int_equal(test_query(with->data, "select count(*) from waybill_orders_pending"), i + 1);
+        test_execute(with->data, "delete from waybill_orders_dedup");
+        assert_int_equal(claim(with, session, (uint64_t)i + 1, "a"), 0);
+        leave(handle(with, session), i);
+        assert_int_equal(with->ops->check(session, 0, &with->at.error), WB_OK);
+        assert_int_equal(with->ops->rollback(session, NULL), WB_OK);
+    }
+    assert_int_equal(test_query(with->data, "select count(*) from business"), 2 * LEAVINGS);
+    with->ops->close(session);
+}
+
 static void *let_go(void *argument)
 {
     usleep(200000);
@@ -289,12 +317,6 @@ static void a_handlers_busy_timeout_ends_with_its_batch(void **state)
     pthread_join(thread, NULL);
     (void)sqlite3_close(other);
     with->ops->close(session);
-}
-
-static int stop(void *argument)
-{
-    (void)argument;
-    return 1;
 }
 
 /* SQLite ends the transaction then: the message may be tried again. */
@@ -627,6 +649,7 @@ int main(void)
         CASE(unless_that_is_not_wanted),
         CASE(a_handler_cannot_end_the_transaction),
         CASE(a_handler_cannot_replace_the_hooks),
+        CASE(what_a_handler_leaves_ends_with_its_call),
         CASE(a_handlers_busy_timeout_ends_with_its_batch),
         CASE(an_interrupted_statement_is_retried),
         CASE(a_failed_statement_leaves_the_transaction),

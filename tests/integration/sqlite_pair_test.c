@@ -74,6 +74,39 @@ static void a_joined_handler_cannot_end_the_transaction(void **state)
     place_close(&at);
 }
 
+/* The transport's own statements are not refused for it either. */
+static void what_a_joined_handler_leaves_ends_with_its_call(void **state)
+{
+    fixture *with = *state;
+    const wb_incoming *message;
+    place at;
+    place_open(&at, "orders", NULL, with->data, with->data);
+    place_install(&at);
+    wb_transport_session *session = place_session(&at, BOTH);
+    wb_storage_session *storage = place_storage(&at);
+    for (int i = 0; i < LEAVINGS; i++) {
+        place_send_numbers(&at, session, "orders", i, 1);
+        assert_int_equal(place_receive(&at, session, &message, 1, 1000), 1);
+        assert_int_equal(at.transport_ops->begin(session, NULL), WB_OK);
+        assert_int_equal(with->ops->join(storage, at.transport_ops->native(session), NULL), WB_OK);
+        leave(handle(with, storage), i);
+        assert_int_equal(with->ops->check(storage, 0, NULL), WB_OK);
+        assert_int_equal(run(handle(with, storage), "insert into business(n) values(null)"), SQLITE_OK);
+        leave(handle(with, storage), i);
+        assert_int_equal(with->ops->check(storage, 1, NULL), WB_OK);
+        place_send_numbers(&at, session, "error", i, 1);
+        place_acknowledge(&at, session, &message, 1);
+        assert_int_equal(at.transport_ops->commit(session, NULL), WB_OK);
+        assert_int_equal(with->ops->join(storage, NULL, NULL), WB_OK);
+    }
+    assert_int_equal(test_query(with->data, "select count(*) from business"), LEAVINGS);
+    assert_int_equal(test_messages(with->data, "error"), LEAVINGS);
+    assert_int_equal(test_messages(with->data, "orders"), 0);
+    with->ops->close(storage);
+    at.transport_ops->close(session);
+    place_close(&at);
+}
+
 /* One batch in the order of the pipeline, receive_only with the outbox. */
 static void one_batch(const fixture *with, place *at, wb_transport_session *session,
                       wb_storage_session *storage, uint64_t batch)
@@ -209,6 +242,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(join_shares_one_transaction),
         CASE(a_joined_handler_cannot_end_the_transaction),
+        CASE(what_a_joined_handler_leaves_ends_with_its_call),
         CASE(the_outbox_works_on_one_file),
         CASE(the_outbox_works_on_two_files),
         CASE(nobody_waits_for_a_lock_of_ones_own),

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -146,6 +147,16 @@ int wb_sqlite_db_hook(wb_sqlite_database *db)
 {
     (void)sqlite3_busy_handler(db->handle, on_busy, db);
     return sqlite3_commit_hook(db->handle, on_commit, db) == db;
+}
+
+/* At first each limit is as high as it can be, but for that of threads; there is none where sqlite3_limit() is negative. */
+void wb_sqlite_db_put_back(sqlite3 *handle)
+{
+    (void)sqlite3_set_authorizer(handle, NULL, NULL);
+    sqlite3_progress_handler(handle, 0, NULL, NULL);
+    for (int limit = 0; sqlite3_limit(handle, limit, limit == SQLITE_LIMIT_WORKER_THREADS ? -1 : INT_MAX) >= 0; limit++)
+        continue;
+    (void)sqlite3_extended_result_codes(handle, 1);
 }
 
 /* ---- open and close ------------------------------------------------------- */

@@ -75,6 +75,9 @@ void wb_sqlite_db_pause(wb_sqlite_database *db, int count);
 /** Put our hooks on the connection: its busy wait, and the one that refuses a COMMIT which is
  *  not ours. @return whether the latter was there, and not a handler's in its place. */
 int wb_sqlite_db_hook(wb_sqlite_database *db);
+/** Undo what somebody who shares the connection may have set, and our statements would be refused for: an authorizer, a
+ *  progress handler, limits (but for that of threads), result codes that are not extended. */
+void wb_sqlite_db_put_back(sqlite3 *handle);
 
 /** BEGIN IMMEDIATE. WB_RETRY when other writers kept the file longer than allowed. */
 int wb_sqlite_db_begin(wb_sqlite_database *db, wb_sqlite_db_durability durability, wb_error *error);

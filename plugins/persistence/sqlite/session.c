@@ -97,10 +97,12 @@ static sqlite3 *handle_of(const wb_storage_session *session)
     return session->joined ? session->joined : session->db.handle;
 }
 
-/* @return whether the hook was there before, and not a handler's in its place. */
+/* What else a handler left there must not meet the next one's statements, or ours.
+ * @return whether the hook was there before, and not a handler's in its place. */
 static int hook(wb_storage_session *session)
 {
     void *counter = session->joined ? &of_thread : &session->rollbacks;
+    wb_sqlite_db_put_back(handle_of(session));
     return sqlite3_rollback_hook(handle_of(session), on_rollback, counter) == counter;
 }
 
