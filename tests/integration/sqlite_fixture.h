@@ -73,7 +73,7 @@ static inline int stop(void *argument)
 
 /* What a handler may leave on the connection, and any statement behind it would be refused for. */
 enum { LEAVINGS = 4 };
-static inline void leave(sqlite3 *db, int which)
+static inline void leave_behind(sqlite3 *db, int which)
 {
     if (which == 0)
         (void)sqlite3_set_authorizer(db, deny, NULL);

@@ -272,18 +272,18 @@ static void what_a_handler_leaves_ends_with_its_call(void **state)
     for (int i = 0; i < LEAVINGS; i++) {
         (void)snprintf(text, sizeof text, "insert into business(n) values(%d),(length(printf('%%.9000c', 'x')) + %d)", i, i);
         assert_int_equal(claim(with, session, (uint64_t)i + 1, "a"), 0);
-        leave(handle(with, session), i);
+        leave_behind(handle(with, session), i);
         assert_int_equal(with->ops->check(session, 0, &with->at.error), WB_OK);
         assert_int_equal(run(handle(with, session), text), SQLITE_OK);
         assert_int_equal(run(handle(with, session), text), SQLITE_CONSTRAINT);
         assert_int_equal(sqlite3_errcode(handle(with, session)), SQLITE_CONSTRAINT_UNIQUE);
-        leave(handle(with, session), i);
+        leave_behind(handle(with, session), i);
         assert_int_equal(with->ops->check(session, 1, &with->at.error), WB_OK);
         assert_int_equal(commit(with, session, (uint64_t)i + 1, "operations"), WB_OK);
         assert_int_equal(test_query(with->data, "select count(*) from waybill_orders_pending"), i + 1);
         test_execute(with->data, "delete from waybill_orders_dedup");
         assert_int_equal(claim(with, session, (uint64_t)i + 1, "a"), 0);
-        leave(handle(with, session), i);
+        leave_behind(handle(with, session), i);
         assert_int_equal(with->ops->check(session, 0, &with->at.error), WB_OK);
         assert_int_equal(with->ops->rollback(session, NULL), WB_OK);
     }

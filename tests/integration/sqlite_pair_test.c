@@ -89,10 +89,10 @@ static void what_a_joined_handler_leaves_ends_with_its_call(void **state)
         assert_int_equal(place_receive(&at, session, &message, 1, 1000), 1);
         assert_int_equal(at.transport_ops->begin(session, NULL), WB_OK);
         assert_int_equal(with->ops->join(storage, at.transport_ops->native(session), NULL), WB_OK);
-        leave(handle(with, storage), i);
+        leave_behind(handle(with, storage), i);
         assert_int_equal(with->ops->check(storage, 0, NULL), WB_OK);
         assert_int_equal(run(handle(with, storage), "insert into business(n) values(null)"), SQLITE_OK);
-        leave(handle(with, storage), i);
+        leave_behind(handle(with, storage), i);
         assert_int_equal(with->ops->check(storage, 1, NULL), WB_OK);
         place_send_numbers(&at, session, "error", i, 1);
         place_acknowledge(&at, session, &message, 1);
