@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A storage session that handlers had may be what they made of it: another user, or read only.
- * So WB_FATAL of it is not believed at first: it ends the session, not the worker.
+ * A storage session that handlers had may be what they made of it: another user, read only, with
+ * an authorizer. So WB_FATAL of it is not believed at first: it ends the session, not the worker.
  * A new session, which no handler has had, and the witness (witness.c) tell whose it is.
  *
  * Nor is a table that is not there any more believed at once: a migration may have renamed it for some seconds. It is

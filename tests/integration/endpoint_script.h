@@ -20,7 +20,7 @@ int script_leave_pipeline(wb_context *ctx);
 int script_close(wb_context *ctx, int with_statements);
 /** Or have it made anew. */
 int script_reset(wb_context *ctx);
-/** On SQLite: an authorizer, a progress handler and limits for which any statement behind it would be refused. */
+/** On SQLite: a progress handler and limits for which any statement behind it would be refused. */
 int script_leave_behind(wb_context *ctx);
 /** Whether the context gives a connection. */
 int script_has_storage(wb_context *ctx);

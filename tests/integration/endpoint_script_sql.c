@@ -77,12 +77,6 @@ int script_close(wb_context *ctx, int with_statements)
     return WB_OK;
 }
 
-static int deny(void *argument, int action, const char *one, const char *two, const char *database, const char *trigger)
-{
-    (void)argument, (void)action, (void)one, (void)two, (void)database, (void)trigger;
-    return SQLITE_DENY;
-}
-
 static int stop(void *argument)
 {
     (void)argument;
@@ -92,7 +86,6 @@ static int stop(void *argument)
 int script_leave_behind(wb_context *ctx)
 {
     sqlite3 *db = wb_sqlite(ctx);
-    (void)sqlite3_set_authorizer(db, deny, NULL);
     sqlite3_progress_handler(db, 1, stop, NULL);
     for (int limit = 0; sqlite3_limit(db, limit, 0) >= 0; limit++)
         continue;

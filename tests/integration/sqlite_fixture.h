@@ -59,12 +59,6 @@ static inline int run(sqlite3 *db, const char *sql)
     return sqlite3_exec(db, sql, NULL, NULL, NULL) & 0xff;
 }
 
-static inline int deny(void *argument, int action, const char *one, const char *two, const char *database, const char *trigger)
-{
-    (void)argument, (void)action, (void)one, (void)two, (void)database, (void)trigger;
-    return SQLITE_DENY;
-}
-
 static inline int stop(void *argument)
 {
     (void)argument;
@@ -72,16 +66,14 @@ static inline int stop(void *argument)
 }
 
 /* What a handler may leave on the connection, and any statement behind it would be refused for. */
-enum { LEAVINGS = 4 };
+enum { LEAVINGS = 3 };
 static inline void leave_behind(sqlite3 *db, int which)
 {
     if (which == 0)
-        (void)sqlite3_set_authorizer(db, deny, NULL);
-    else if (which == 1)
         sqlite3_progress_handler(db, 1, stop, NULL);
-    else if (which == 2)
+    else if (which == 1)
         (void)sqlite3_extended_result_codes(db, 0);
-    for (int limit = 0; which == 3 && sqlite3_limit(db, limit, 0) >= 0; limit++)
+    for (int limit = 0; which == 2 && sqlite3_limit(db, limit, 0) >= 0; limit++)
         continue;
 }
 

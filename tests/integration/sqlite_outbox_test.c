@@ -291,6 +291,38 @@ static void what_a_handler_leaves_ends_with_its_call(void **state)
     with->ops->close(session);
 }
 
+static int deny(void *argument, int action, const char *one, const char *two, const char *database, const char *trigger)
+{
+    (void)argument, (void)action, (void)one, (void)two, (void)database, (void)trigger;
+    return SQLITE_DENY;
+}
+
+/* Nobody asks check() of a program's session that is closed: the next one has the connection as it was, and the file is free. */
+static void what_a_session_leaves_ends_with_its_rollback(void **state)
+{
+    fixture *with = *state;
+    wb_storage_session *session = place_storage(&with->at);
+    for (int i = 0; i <= LEAVINGS; i++) {
+        assert_int_equal(claim(with, session, 7, "a"), 0);
+        if (i == LEAVINGS)
+            (void)sqlite3_set_authorizer(handle(with, session), deny, NULL);
+        else
+            leave_behind(handle(with, session), i);
+        assert_int_equal(with->ops->rollback(session, NULL), WB_OK);
+        test_execute(with->data, "insert into business(n) values(null)");
+        assert_int_equal(claim(with, session, 8, "a"), 0);
+        assert_int_equal(run(handle(with, session), "insert into business(n) values(length(printf('%.9000c', 'x')))"), SQLITE_OK);
+        assert_int_equal(with->ops->check(session, 0, &with->at.error), WB_OK);
+        assert_int_equal(with->ops->rollback(session, NULL), WB_OK);
+        assert_int_equal(claim(with, session, 9, "a"), 0); /* and what is left before a session is closed in its midst */
+        leave_behind(handle(with, session), i % LEAVINGS);
+        with->ops->close(session);
+        session = place_storage(&with->at);
+    }
+    assert_int_equal(test_query(with->data, "select count(*) from business"), LEAVINGS + 1);
+    with->ops->close(session);
+}
+
 static void *let_go(void *argument)
 {
     usleep(200000);
@@ -650,6 +682,7 @@ int main(void)
         CASE(a_handler_cannot_end_the_transaction),
         CASE(a_handler_cannot_replace_the_hooks),
         CASE(what_a_handler_leaves_ends_with_its_call),
+        CASE(what_a_session_leaves_ends_with_its_rollback),
         CASE(a_handlers_busy_timeout_ends_with_its_batch),
         CASE(an_interrupted_statement_is_retried),
         CASE(a_failed_statement_leaves_the_transaction),

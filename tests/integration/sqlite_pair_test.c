@@ -93,6 +93,7 @@ static void what_a_joined_handler_leaves_ends_with_its_call(void **state)
         assert_int_equal(with->ops->check(storage, 0, NULL), WB_OK);
         assert_int_equal(run(handle(with, storage), "insert into business(n) values(null)"), SQLITE_OK);
         leave_behind(handle(with, storage), i);
+        (void)sqlite3_busy_timeout(handle(with, storage), 1);
         assert_int_equal(with->ops->check(storage, 1, NULL), WB_OK);
         place_send_numbers(&at, session, "error", i, 1);
         place_acknowledge(&at, session, &message, 1);

@@ -143,20 +143,20 @@ static int on_commit(void *argument)
     return !db->committing;
 }
 
-int wb_sqlite_db_hook(wb_sqlite_database *db)
-{
-    (void)sqlite3_busy_handler(db->handle, on_busy, db);
-    return sqlite3_commit_hook(db->handle, on_commit, db) == db;
-}
-
 /* At first each limit is as high as it can be, but for that of threads; there is none where sqlite3_limit() is negative. */
 void wb_sqlite_db_put_back(sqlite3 *handle)
 {
-    (void)sqlite3_set_authorizer(handle, NULL, NULL);
     sqlite3_progress_handler(handle, 0, NULL, NULL);
     for (int limit = 0; sqlite3_limit(handle, limit, limit == SQLITE_LIMIT_WORKER_THREADS ? -1 : INT_MAX) >= 0; limit++)
         continue;
     (void)sqlite3_extended_result_codes(handle, 1);
+}
+
+int wb_sqlite_db_hook(wb_sqlite_database *db)
+{
+    wb_sqlite_db_put_back(db->handle);
+    (void)sqlite3_busy_handler(db->handle, on_busy, db);
+    return sqlite3_commit_hook(db->handle, on_commit, db) == db;
 }
 
 /* ---- open and close ------------------------------------------------------- */
@@ -393,6 +393,8 @@ static int set_level(wb_sqlite_database *db, wb_sqlite_db_durability level, wb_e
 int wb_sqlite_db_begin(wb_sqlite_database *db, wb_sqlite_db_durability durability, wb_error *error)
 {
     wb_sqlite_db_durability level = durability < db->strongest ? durability : db->strongest;
+    if (db->handle) /* else a handler closed it */
+        (void)wb_sqlite_db_hook(db);
     int result = set_level(db, level, error);
     if (result == WB_OK)
         result = wb_sqlite_db_prepare(db, &db->begin, "begin immediate", error);
@@ -431,6 +433,7 @@ void wb_sqlite_db_rollback(wb_sqlite_database *db)
 {
     if (!wb_sqlite_db_in_transaction(db))
         return;
+    wb_sqlite_db_put_back(db->handle);
     if (wb_sqlite_db_prepare(db, &db->rollback, "rollback", NULL) == WB_OK)
         (void)wb_sqlite_db_run(db, db->rollback, "roll back", NULL);
 }

@@ -72,14 +72,15 @@ int wb_sqlite_db_create(wb_sqlite_database *db, const wb_host *host,
 /** Sleep as one more of those who wait for the file do, who have slept `count` times. */
 void wb_sqlite_db_pause(wb_sqlite_database *db, int count);
 
-/** Put our hooks on the connection: its busy wait, and the one that refuses a COMMIT which is
+/** Undo what somebody who shares the connection may have set, and others' statements and ours would be refused for: a progress
+ *  handler, limits (but for that of threads), result codes that are not extended. (Not an authorizer: from some version of SQLite
+ *  on its removal has all statements compiled anew, also where there is none.) */
+void wb_sqlite_db_put_back(sqlite3 *handle);
+/** That, and put our hooks on the connection: its busy wait, and the one that refuses a COMMIT which is
  *  not ours. @return whether the latter was there, and not a handler's in its place. */
 int wb_sqlite_db_hook(wb_sqlite_database *db);
-/** Undo what somebody who shares the connection may have set, and our statements would be refused for: an authorizer, a
- *  progress handler, limits (but for that of threads), result codes that are not extended. */
-void wb_sqlite_db_put_back(sqlite3 *handle);
 
-/** BEGIN IMMEDIATE. WB_RETRY when other writers kept the file longer than allowed. */
+/** BEGIN IMMEDIATE, with our hooks. WB_RETRY when other writers kept the file longer than allowed. */
 int wb_sqlite_db_begin(wb_sqlite_database *db, wb_sqlite_db_durability durability, wb_error *error);
 /** COMMIT; a long log is then carried into the file (wal.h). On failure the transaction is rolled back; WB_IN_DOUBT when the disk failed
  *  while the log was flushed: after a power loss the transaction may be there. */

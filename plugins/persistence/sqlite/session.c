@@ -97,12 +97,10 @@ static sqlite3 *handle_of(const wb_storage_session *session)
     return session->joined ? session->joined : session->db.handle;
 }
 
-/* What else a handler left there must not meet the next one's statements, or ours.
- * @return whether the hook was there before, and not a handler's in its place. */
+/* @return whether the hook was there before, and not a handler's in its place. */
 static int hook(wb_storage_session *session)
 {
     void *counter = session->joined ? &of_thread : &session->rollbacks;
-    wb_sqlite_db_put_back(handle_of(session));
     return sqlite3_rollback_hook(handle_of(session), on_rollback, counter) == counter;
 }
 
@@ -111,14 +109,15 @@ static int hook(wb_storage_session *session)
 static int are_hooks_ours(wb_storage_session *session)
 {
     const int is_watched = hook(session);
-    return (session->joined || wb_sqlite_db_hook(&session->db)) && is_watched;
+    if (!session->joined)
+        return wb_sqlite_db_hook(&session->db) && is_watched;
+    wb_sqlite_db_put_back(session->joined);
+    return is_watched;
 }
 
 void wb_sqlite_storage_watch(wb_storage_session *session)
 {
     (void)hook(session);
-    if (!session->joined)
-        (void)wb_sqlite_db_hook(&session->db);
     session->rollbacks_before = rollbacks_of(session);
     session->watched = wb_sqlite_db_watch(handle_of(session));
 }
