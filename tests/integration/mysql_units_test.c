@@ -331,97 +331,98 @@ static void test_lock_names(void **state)
 /* ---- errors ------------------------------------------------------------------------------ */
 
 /* Of MySQL's and MariaDB's lists, in the order of their numbers. Whatever else a server says is as the last. */
-static void test_classes(void **state)
-{
 #define MESSAGE WB_RETRY, WB_CAUSE_OTHER
 #define SERVER WB_RETRY, WB_CAUSE_SERVER
 #define NOBODY WB_ABORT, WB_CAUSE_OTHER
 #define AWAY WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE
 #define CROWDED WB_NOT_CONNECTED, WB_CAUSE_SERVER
 #define NOBODY_KNOWS 0
-    static const struct {
-        unsigned code;
-        int handler, handler_cause, own, own_cause, commit;
-    } rows[] = {
-        { 2, SERVER, SERVER, NOBODY_KNOWS },
-        { 3, SERVER, SERVER, NOBODY_KNOWS },
-        { 5, SERVER, SERVER, NOBODY_KNOWS },
-        { 20, SERVER, SERVER, NOBODY_KNOWS },
-        { 23, SERVER, SERVER, NOBODY_KNOWS },
-        { 1016, SERVER, SERVER, NOBODY_KNOWS },
-        { 1020, NOBODY, NOBODY, WB_ABORT },
-        { 1021, SERVER, SERVER, NOBODY_KNOWS },
-        { 1024, SERVER, SERVER, NOBODY_KNOWS },
-        { 1026, SERVER, SERVER, NOBODY_KNOWS },
-        { 1030, SERVER, SERVER, NOBODY_KNOWS },
-        { 1034, SERVER, SERVER, NOBODY_KNOWS },
-        { 1037, SERVER, SERVER, NOBODY_KNOWS },
-        { 1038, SERVER, SERVER, NOBODY_KNOWS },
-        { 1040, SERVER, CROWDED, NOBODY_KNOWS },
-        { 1041, SERVER, SERVER, NOBODY_KNOWS },
-        { 1044, MESSAGE, WB_FATAL, WB_CAUSE_REFUSED, NOBODY_KNOWS },
-        { 1045, MESSAGE, WB_FATAL, WB_CAUSE_REFUSED, NOBODY_KNOWS },
-        { 1047, AWAY, AWAY, NOBODY_KNOWS },
-        { 1049, MESSAGE, WB_FATAL, WB_CAUSE_MISSING, NOBODY_KNOWS },
-        { 1053, AWAY, AWAY, NOBODY_KNOWS },
-        { 1054, MESSAGE, WB_FATAL, WB_CAUSE_MISMATCH, NOBODY_KNOWS },
-        { 1062, MESSAGE, NOBODY, NOBODY_KNOWS },
-        { 1064, MESSAGE, WB_FATAL, WB_CAUSE_OTHER, NOBODY_KNOWS },
-        { 1114, SERVER, SERVER, NOBODY_KNOWS },
-        { 1118, MESSAGE, WB_REJECT, WB_CAUSE_TOO_LARGE, NOBODY_KNOWS },
-        { 1129, MESSAGE, AWAY, NOBODY_KNOWS },
-        { 1130, MESSAGE, WB_FATAL, WB_CAUSE_REFUSED, NOBODY_KNOWS },
-        { 1135, SERVER, AWAY, NOBODY_KNOWS },
-        { 1136, MESSAGE, WB_FATAL, WB_CAUSE_MISMATCH, NOBODY_KNOWS },
-        { 1142, MESSAGE, WB_FATAL, WB_CAUSE_REFUSED, NOBODY_KNOWS },
-        { 1143, MESSAGE, WB_FATAL, WB_CAUSE_REFUSED, NOBODY_KNOWS },
-        { 1146, MESSAGE, WB_FATAL, WB_CAUSE_MISSING, NOBODY_KNOWS },
-        { 1153, MESSAGE, WB_REJECT, WB_CAUSE_TOO_LARGE, NOBODY_KNOWS },
-        { 1180, MESSAGE, SERVER, NOBODY_KNOWS },
-        { 1203, SERVER, CROWDED, NOBODY_KNOWS },
-        { 1205, SERVER, SERVER, WB_RETRY },
-        { 1206, SERVER, SERVER, WB_RETRY },
-        { 1213, NOBODY, NOBODY, WB_ABORT },
-        { 1226, SERVER, CROWDED, NOBODY_KNOWS },
-        { 1227, MESSAGE, WB_FATAL, WB_CAUSE_REFUSED, NOBODY_KNOWS },
-        { 1290, SERVER, AWAY, WB_NOT_CONNECTED },
-        { 1301, MESSAGE, WB_REJECT, WB_CAUSE_TOO_LARGE, NOBODY_KNOWS },
-        { 1317, SERVER, SERVER, NOBODY_KNOWS },
-        { 1364, MESSAGE, WB_FATAL, WB_CAUSE_MISMATCH, NOBODY_KNOWS },
-        { 1370, MESSAGE, WB_FATAL, WB_CAUSE_REFUSED, NOBODY_KNOWS },
-        { 1406, MESSAGE, WB_FATAL, WB_CAUSE_MISMATCH, NOBODY_KNOWS },
-        { 1452, MESSAGE, SERVER, NOBODY_KNOWS },
-        { 1598, SERVER, SERVER, NOBODY_KNOWS },
-        { 1614, NOBODY, NOBODY, WB_ABORT },
-        { 1637, SERVER, SERVER, NOBODY_KNOWS },
-        { 1644, MESSAGE, SERVER, NOBODY_KNOWS },
-        { 1665, MESSAGE, WB_FATAL, WB_CAUSE_CONFIG, NOBODY_KNOWS },
-        { 1698, MESSAGE, WB_FATAL, WB_CAUSE_REFUSED, NOBODY_KNOWS },
-        { 1792, MESSAGE, AWAY, WB_NOT_CONNECTED },
-        { 1820, MESSAGE, WB_FATAL, WB_CAUSE_REFUSED, NOBODY_KNOWS },
-        { 1836, SERVER, AWAY, WB_NOT_CONNECTED },
-        { 1862, MESSAGE, WB_FATAL, WB_CAUSE_REFUSED, NOBODY_KNOWS },
-        { 1927, AWAY, AWAY, NOBODY_KNOWS },
-        { 1969, SERVER, SERVER, NOBODY_KNOWS },
-        { 3019, SERVER, SERVER, NOBODY_KNOWS },
-        { 3024, SERVER, SERVER, NOBODY_KNOWS },
-        { 3101, NOBODY, NOBODY, WB_ABORT },
-        { 3118, MESSAGE, WB_FATAL, WB_CAUSE_REFUSED, NOBODY_KNOWS },
-        { 3169, AWAY, AWAY, NOBODY_KNOWS },
-        { 3572, SERVER, SERVER, NOBODY_KNOWS },
-        { 4031, AWAY, AWAY, NOBODY_KNOWS },
-        { 4151, MESSAGE, WB_FATAL, WB_CAUSE_REFUSED, NOBODY_KNOWS },
-        { 99999, MESSAGE, SERVER, NOBODY_KNOWS },
-    };
+static const struct {
+    unsigned code;
+    int handler, handler_cause, own, own_cause, commit;
+} classes[] = {
+    { 2, SERVER, SERVER, NOBODY_KNOWS },
+    { 3, SERVER, SERVER, NOBODY_KNOWS },
+    { 5, SERVER, SERVER, NOBODY_KNOWS },
+    { 20, SERVER, SERVER, NOBODY_KNOWS },
+    { 23, SERVER, SERVER, NOBODY_KNOWS },
+    { 1016, SERVER, SERVER, NOBODY_KNOWS },
+    { 1020, NOBODY, NOBODY, WB_ABORT },
+    { 1021, SERVER, SERVER, NOBODY_KNOWS },
+    { 1024, SERVER, SERVER, NOBODY_KNOWS },
+    { 1026, SERVER, SERVER, NOBODY_KNOWS },
+    { 1030, SERVER, SERVER, NOBODY_KNOWS },
+    { 1034, SERVER, SERVER, NOBODY_KNOWS },
+    { 1037, SERVER, SERVER, NOBODY_KNOWS },
+    { 1038, SERVER, SERVER, NOBODY_KNOWS },
+    { 1040, SERVER, CROWDED, NOBODY_KNOWS },
+    { 1041, SERVER, SERVER, NOBODY_KNOWS },
+    { 1044, MESSAGE, WB_FATAL, WB_CAUSE_REFUSED, NOBODY_KNOWS },
+    { 1045, MESSAGE, WB_FATAL, WB_CAUSE_REFUSED, NOBODY_KNOWS },
+    { 1047, AWAY, AWAY, NOBODY_KNOWS },
+    { 1049, MESSAGE, WB_FATAL, WB_CAUSE_MISSING, NOBODY_KNOWS },
+    { 1053, AWAY, AWAY, NOBODY_KNOWS },
+    { 1054, MESSAGE, WB_FATAL, WB_CAUSE_MISMATCH, NOBODY_KNOWS },
+    { 1062, MESSAGE, NOBODY, NOBODY_KNOWS },
+    { 1064, MESSAGE, WB_FATAL, WB_CAUSE_OTHER, NOBODY_KNOWS },
+    { 1114, SERVER, SERVER, NOBODY_KNOWS },
+    { 1118, MESSAGE, WB_REJECT, WB_CAUSE_TOO_LARGE, NOBODY_KNOWS },
+    { 1129, MESSAGE, AWAY, NOBODY_KNOWS },
+    { 1130, MESSAGE, WB_FATAL, WB_CAUSE_REFUSED, NOBODY_KNOWS },
+    { 1135, SERVER, AWAY, NOBODY_KNOWS },
+    { 1136, MESSAGE, WB_FATAL, WB_CAUSE_MISMATCH, NOBODY_KNOWS },
+    { 1142, MESSAGE, WB_FATAL, WB_CAUSE_REFUSED, NOBODY_KNOWS },
+    { 1143, MESSAGE, WB_FATAL, WB_CAUSE_REFUSED, NOBODY_KNOWS },
+    { 1146, MESSAGE, WB_FATAL, WB_CAUSE_MISSING, NOBODY_KNOWS },
+    { 1153, MESSAGE, WB_REJECT, WB_CAUSE_TOO_LARGE, NOBODY_KNOWS },
+    { 1180, MESSAGE, SERVER, NOBODY_KNOWS },
+    { 1203, SERVER, CROWDED, NOBODY_KNOWS },
+    { 1205, SERVER, SERVER, WB_RETRY },
+    { 1206, SERVER, SERVER, WB_RETRY },
+    { 1213, NOBODY, NOBODY, WB_ABORT },
+    { 1226, SERVER, CROWDED, NOBODY_KNOWS },
+    { 1227, MESSAGE, WB_FATAL, WB_CAUSE_REFUSED, NOBODY_KNOWS },
+    { 1290, SERVER, AWAY, WB_NOT_CONNECTED },
+    { 1301, MESSAGE, WB_REJECT, WB_CAUSE_TOO_LARGE, NOBODY_KNOWS },
+    { 1317, SERVER, SERVER, NOBODY_KNOWS },
+    { 1364, MESSAGE, WB_FATAL, WB_CAUSE_MISMATCH, NOBODY_KNOWS },
+    { 1370, MESSAGE, WB_FATAL, WB_CAUSE_REFUSED, NOBODY_KNOWS },
+    { 1406, MESSAGE, WB_FATAL, WB_CAUSE_MISMATCH, NOBODY_KNOWS },
+    { 1452, MESSAGE, SERVER, NOBODY_KNOWS },
+    { 1598, SERVER, SERVER, NOBODY_KNOWS },
+    { 1614, NOBODY, NOBODY, WB_ABORT },
+    { 1637, SERVER, SERVER, NOBODY_KNOWS },
+    { 1644, MESSAGE, SERVER, NOBODY_KNOWS },
+    { 1665, MESSAGE, WB_FATAL, WB_CAUSE_CONFIG, NOBODY_KNOWS },
+    { 1698, MESSAGE, WB_FATAL, WB_CAUSE_REFUSED, NOBODY_KNOWS },
+    { 1792, MESSAGE, AWAY, WB_NOT_CONNECTED },
+    { 1820, MESSAGE, WB_FATAL, WB_CAUSE_REFUSED, NOBODY_KNOWS },
+    { 1836, SERVER, AWAY, WB_NOT_CONNECTED },
+    { 1862, MESSAGE, WB_FATAL, WB_CAUSE_REFUSED, NOBODY_KNOWS },
+    { 1927, AWAY, AWAY, NOBODY_KNOWS },
+    { 1969, SERVER, SERVER, NOBODY_KNOWS },
+    { 3019, SERVER, SERVER, NOBODY_KNOWS },
+    { 3024, SERVER, SERVER, NOBODY_KNOWS },
+    { 3101, NOBODY, NOBODY, WB_ABORT },
+    { 3118, MESSAGE, WB_FATAL, WB_CAUSE_REFUSED, NOBODY_KNOWS },
+    { 3169, AWAY, AWAY, NOBODY_KNOWS },
+    { 3572, SERVER, SERVER, NOBODY_KNOWS },
+    { 4031, AWAY, AWAY, NOBODY_KNOWS },
+    { 4151, MESSAGE, WB_FATAL, WB_CAUSE_REFUSED, NOBODY_KNOWS },
+    { 99999, MESSAGE, SERVER, NOBODY_KNOWS },
+};
+
+static void test_classes(void **state)
+{
     (void)state;
-    const size_t last = sizeof rows / sizeof rows[0] - 1;
+    const size_t last = sizeof classes / sizeof classes[0] - 1;
     size_t next = 0;
-    for (unsigned code = 1; code <= rows[last].code; code++) {
-        const size_t i = code == rows[next].code ? next++ : last;
+    for (unsigned code = 1; code <= classes[last].code; code++) {
+        const size_t i = code == classes[next].code ? next++ : last;
         const mys_mapping *got = mys_map(code);
-        if (got->handler != rows[i].handler || got->handler_cause != rows[i].handler_cause ||
-            got->own != rows[i].own || got->own_cause != rows[i].own_cause ||
-            got->commit != rows[i].commit)
+        if (got->handler != classes[i].handler || got->handler_cause != classes[i].handler_cause ||
+            got->own != classes[i].own || got->own_cause != classes[i].own_cause ||
+            got->commit != classes[i].commit)
             fail_msg("%u: handler %d, cause %d; own %d, cause %d; commit %d", code,
                      got->handler, got->handler_cause, got->own, got->own_cause, got->commit);
     }

@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/integration/sqlite_support.h"
 
@@ -57,6 +58,19 @@ static inline sqlite3 *handle(const fixture *with, wb_storage_session *session)
 static inline int run(sqlite3 *db, const char *sql)
 {
     return sqlite3_exec(db, sql, NULL, NULL, NULL) & 0xff;
+}
+
+static inline int deny(void *argument, int action, const char *one, const char *two, const char *database, const char *trigger)
+{
+    (void)argument, (void)action, (void)one, (void)two, (void)database, (void)trigger;
+    return SQLITE_DENY;
+}
+
+static inline void *let_go(void *argument)
+{
+    (void)usleep(200000);
+    assert_int_equal(sqlite3_exec(argument, "commit", NULL, NULL, NULL), SQLITE_OK);
+    return NULL;
 }
 
 static inline int stop(void *argument)

@@ -291,12 +291,6 @@ static void what_a_handler_leaves_ends_with_its_call(void **state)
     with->ops->close(session);
 }
 
-static int deny(void *argument, int action, const char *one, const char *two, const char *database, const char *trigger)
-{
-    (void)argument, (void)action, (void)one, (void)two, (void)database, (void)trigger;
-    return SQLITE_DENY;
-}
-
 /* Nobody asks check() of a program's session that is closed: the next one has the connection as it was, and the file is free. */
 static void what_a_session_leaves_ends_with_its_rollback(void **state)
 {
@@ -321,13 +315,6 @@ static void what_a_session_leaves_ends_with_its_rollback(void **state)
     }
     assert_int_equal(test_query(with->data, "select count(*) from business"), LEAVINGS + 1);
     with->ops->close(session);
-}
-
-static void *let_go(void *argument)
-{
-    usleep(200000);
-    assert_int_equal(sqlite3_exec(argument, "commit", NULL, NULL, NULL), SQLITE_OK);
-    return NULL;
 }
 
 /* A handler's PRAGMA busy_timeout takes the place of our busy wait. */

@@ -93,7 +93,6 @@ static void what_a_joined_handler_leaves_ends_with_its_call(void **state)
         assert_int_equal(with->ops->check(storage, 0, NULL), WB_OK);
         assert_int_equal(run(handle(with, storage), "insert into business(n) values(null)"), SQLITE_OK);
         leave_behind(handle(with, storage), i);
-        (void)sqlite3_busy_timeout(handle(with, storage), 1);
         assert_int_equal(with->ops->check(storage, 1, NULL), WB_OK);
         place_send_numbers(&at, session, "error", i, 1);
         place_acknowledge(&at, session, &message, 1);
@@ -103,6 +102,44 @@ static void what_a_joined_handler_leaves_ends_with_its_call(void **state)
     assert_int_equal(test_query(with->data, "select count(*) from business"), LEAVINGS);
     assert_int_equal(test_messages(with->data, "error"), LEAVINGS);
     assert_int_equal(test_messages(with->data, "orders"), 0);
+    with->ops->close(storage);
+    at.transport_ops->close(session);
+    place_close(&at);
+}
+
+/* A transaction that was undone for them keeps nobody from the file, and the next one waits for others as ever. */
+static void what_a_joined_handler_leaves_ends_with_its_rollback(void **state)
+{
+    fixture *with = *state;
+    const wb_incoming *message;
+    pthread_t thread;
+    sqlite3 *other = NULL;
+    place at;
+    place_open(&at, "orders", NULL, with->data, with->data);
+    place_install(&at);
+    wb_transport_session *session = place_session(&at, BOTH);
+    wb_storage_session *storage = place_storage(&at);
+    place_send_numbers(&at, session, "orders", 0, 1);
+    assert_int_equal(place_receive(&at, session, &message, 1, 1000), 1);
+    assert_int_equal(sqlite3_open(with->data, &other), SQLITE_OK);
+    for (int i = 0; i <= LEAVINGS; i++) {
+        assert_int_equal(at.transport_ops->begin(session, NULL), WB_OK);
+        assert_int_equal(with->ops->join(storage, at.transport_ops->native(session), NULL), WB_OK);
+        (void)sqlite3_busy_timeout(handle(with, storage), 0);
+        if (i == LEAVINGS)
+            (void)sqlite3_set_authorizer(handle(with, storage), deny, NULL);
+        else
+            leave_behind(handle(with, storage), i);
+        assert_int_equal(at.transport_ops->rollback(session, NULL), WB_OK);
+        assert_int_equal(with->ops->join(storage, NULL, NULL), WB_OK);
+        assert_int_equal(run(other, "begin immediate"), SQLITE_OK);
+        assert_int_equal(pthread_create(&thread, NULL, let_go, other), 0);
+        assert_int_equal(at.transport_ops->begin(session, NULL), WB_OK);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        assert_int_equal(at.transport_ops->rollback(session, NULL), WB_OK);
+    }
+    assert_int_equal(test_messages(with->data, "orders"), 1);
+    (void)sqlite3_close(other);
     with->ops->close(storage);
     at.transport_ops->close(session);
     place_close(&at);
@@ -244,6 +281,7 @@ int main(void)
         CASE(join_shares_one_transaction),
         CASE(a_joined_handler_cannot_end_the_transaction),
         CASE(what_a_joined_handler_leaves_ends_with_its_call),
+        CASE(what_a_joined_handler_leaves_ends_with_its_rollback),
         CASE(the_outbox_works_on_one_file),
         CASE(the_outbox_works_on_two_files),
         CASE(nobody_waits_for_a_lock_of_ones_own),

@@ -434,6 +434,7 @@ void wb_sqlite_db_rollback(wb_sqlite_database *db)
     if (!wb_sqlite_db_in_transaction(db))
         return;
     wb_sqlite_db_put_back(db->handle);
+    (void)sqlite3_set_authorizer(db->handle, NULL, NULL);
     if (wb_sqlite_db_prepare(db, &db->rollback, "rollback", NULL) == WB_OK)
         (void)wb_sqlite_db_run(db, db->rollback, "roll back", NULL);
 }

@@ -74,7 +74,7 @@ void wb_sqlite_db_pause(wb_sqlite_database *db, int count);
 
 /** Undo what somebody who shares the connection may have set, and others' statements and ours would be refused for: a progress
  *  handler, limits (but for that of threads), result codes that are not extended. (Not an authorizer: from some version of SQLite
- *  on its removal has all statements compiled anew, also where there is none.) */
+ *  on its removal has all statements compiled anew, also where there is none. A rollback removes it.) */
 void wb_sqlite_db_put_back(sqlite3 *handle);
 /** That, and put our hooks on the connection: its busy wait, and the one that refuses a COMMIT which is
  *  not ours. @return whether the latter was there, and not a handler's in its place. */
@@ -85,7 +85,7 @@ int wb_sqlite_db_begin(wb_sqlite_database *db, wb_sqlite_db_durability durabilit
 /** COMMIT; a long log is then carried into the file (wal.h). On failure the transaction is rolled back; WB_IN_DOUBT when the disk failed
  *  while the log was flushed: after a power loss the transaction may be there. */
 int wb_sqlite_db_commit(wb_sqlite_database *db, wb_error *error);
-/** ROLLBACK, if a transaction is open. */
+/** ROLLBACK, if a transaction is open; it is not refused for what somebody left on the connection. */
 void wb_sqlite_db_rollback(wb_sqlite_database *db);
 int wb_sqlite_db_in_transaction(const wb_sqlite_database *db);
 

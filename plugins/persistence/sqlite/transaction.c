@@ -188,12 +188,11 @@ int wb_sqlite_storage_commit(wb_storage_session *session, wb_commit *commit, wb_
     return result;
 }
 
-/* Whoever had the session may have left an authorizer, for which the rollback would be refused, too. */
+/* A rollback that fails leaves nothing behind either. */
 int wb_sqlite_storage_rollback(wb_storage_session *session, wb_error *error)
 {
     const wb_host *host = session->db.host;
     if (!wb_sqlite_db_was_closed(&session->db)) {
-        (void)sqlite3_set_authorizer(session->db.handle, NULL, NULL);
         wb_sqlite_db_rollback(&session->db);
         return WB_OK;
     }
