@@ -15,6 +15,10 @@
 
 #include <stdint.h>
 
+#ifdef WB_WITHOUT_CRASH_POINTS
+#error "this file is compiled once, and its crash points would be in no test: it belongs to hooked_sources"
+#endif
+
 #ifdef WB_TEST_HOOKS
 int64_t wb_test_period(int64_t period); /* nanoseconds */
 void wb_crash_point(const char *name);
