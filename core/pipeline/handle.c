@@ -57,10 +57,19 @@ static int can_check(const wb_worker *w)
     return w->storage && WB_HAS(w->pipeline->persistence_ops, wb_persistence_ops, check);
 }
 
+/* Nobody may ask a persistence about a transport's connection that is not there. */
+static int is_closed(const wb_worker *w)
+{
+    const wb_pipeline *p = w->pipeline;
+    return p->mode == WB_MODE_TRANSACTION_SCOPE && !p->transport_ops->native(w->transport);
+}
+
 static int check_transaction(wb_worker *w, size_t place, wb_error *error)
 {
     if (!can_check(w))
         return WB_OK;
+    if (is_closed(w))
+        return wb_error_set(error, WB_REJECT, WB_CAUSE_OTHER, 0, "the handler closed the connection");
     int r = wb_distrust(w, w->pipeline->persistence_ops->check(w->storage, place, error), error);
     error->result = r;
     return r;

@@ -59,7 +59,8 @@ static int acknowledge(wb_worker *w, wb_error *error)
         messages[count++] = item->incoming;
     }
     int r = w->pipeline->transport_ops->acknowledge(w->transport, messages, count, error);
-    if (r != WB_OK)
+    error->result = r;
+    if (r != WB_OK && r != WB_RETRY) /* which is undone with the transaction, as a send is */
         w->transport_broken = 1;
     return r;
 }

@@ -466,7 +466,7 @@ static int leave_statement(const misdeed *m)
 
 static int leave_behind(const misdeed *m)
 {
-    return script_leave_behind(m->ctx);
+    return script_leave_behind(m->ctx, m->argument);
 }
 
 static const struct {

@@ -16,7 +16,7 @@ use Session;
 
 my $has_mysql = Endpoint::has_mysql();
 Endpoint::under_servers('pgsql', $has_mysql ? 'mariadb' : ());
-my @parts = qw(manual living pgsql mysql kills spin descriptors log library);
+my @parts = qw(manual living scope pgsql mysql kills spin descriptors log library);
 my %only = map { $_ => 1 } @ARGV;
 my %wanted = %only;    # rows
 delete @wanted{@parts};
@@ -31,7 +31,8 @@ sub among {
     my ($e, $id, $do, %more) = @_;
     my @ids = map { "$id-beside-$_" } 1 .. 12;
     my @messages = map { { id => $_, do => "send sink T.Out $_" } } @ids;
-    splice @messages, 7, 0, { id => $id, do => [ @$do, "send sink T.Out $id" ], %more };
+    my @sends = delete $more{quiet} ? () : "send sink T.Out $id";
+    splice @messages, 7, 0, { id => $id, do => [ @$do, @sends ], %more };
     $e->send('orders', @messages);
     return @ids;
 }
@@ -68,7 +69,7 @@ sub lives {
 
 sub fails {
     my ($e, $id, $row) = @_;
-    my @ids = among($e, $id, $row->{do});
+    my @ids = among($e, $id, $row->{do}, quiet => $row->{quiet});
     my ($got) = $e->collect('error', 1, "$id is in the error queue");
     is $got->{id}, $id, "$e->{pair}: $id: alone";
     like $got->{header}{'NServiceBus.ExceptionInfo.Message'}, $row->{fails}, "$e->{pair}: $id: with the reason";
@@ -115,9 +116,13 @@ my @living = (
 );
 
 my %misuse = (
+    # on one file, where the connection is the transport's: what is refused then is the acknowledgement
+    scope => { 'leaves-read-only-alone' => { do => ['sql pragma query_only=1'], quiet => 1, fails => qr/attempt to write a readonly database/ } },
     sqlite => {
         statement => { do => ['misdo statement'] },
         'leaves-behind' => { do => ['misdo leave-behind'] },
+        'leaves-read-only' => { do => ['sql pragma query_only=1'], fails => qr/attempt to write a readonly database/ },
+        'leaves-forbidden' => { do => ['misdo leave-behind authorizer'], fails => qr/not authorized/ },
         commits => { do => ['sql commit'], fails => qr/transaction/ },
         'rolls-back' => { do => ['sql rollback'], fails => $ended },
         'commits-and-begins' => { do => [ 'ignore commit', 'sql begin' ], fails => $ended },
@@ -158,9 +163,9 @@ sub check_inherited {
 }
 
 sub check_living {
-    my ($pair, @rows) = @_;
+    my ($pair, $settings, @rows) = @_;
     my $e = Endpoint->new($pair, retries => 1, batch_max => 20, batch_time => '300ms',
-        outbox => 'enabled = true; cleanup_interval = "1s"; sweep_after = "1s";');
+        outbox => 'enabled = true; cleanup_interval = "1s"; sweep_after = "1s";', %$settings);
     $e->install;
     $e->start;
     while (my ($id, $row) = splice @rows, 0, 2) {
@@ -173,7 +178,7 @@ sub check_living {
 }
 
 sub check_table {
-    my $e = check_living('sqlite+sqlite', @living, %{ $misuse{sqlite} });
+    my $e = check_living('sqlite+sqlite', {}, @living, %{ $misuse{sqlite} });
     return if %wanted;
     ok scalar($e->log_lines(qr/a descriptor was closed that is the program's: it is \/dev\/null now" descriptor="standard $_"/)), "streams: $_ was closed, which is told"
         for qw(output error);
@@ -361,8 +366,9 @@ sub check_manual {
 
 my %parts = (
     manual => \&check_manual, living => \&check_table, kills => \&check_kills, spin => \&check_spin, descriptors => \&check_descriptors, log => \&check_log, library => \&check_library,
-    pgsql => sub { check_living('sqlite+pgsql', %{ $misuse{pgsql} }) },
-    mysql => sub { check_living('sqlite+mysql', %{ $misuse{mysql} }) if $has_mysql },
+    scope => sub { check_living('sqlite+sqlite', { mode => 'transaction_scope', outbox => '', files => 'scope-' }, %{ $misuse{sqlite} }, %{ $misuse{scope} }) },
+    pgsql => sub { check_living('sqlite+pgsql', {}, %{ $misuse{pgsql} }) },
+    mysql => sub { check_living('sqlite+mysql', {}, %{ $misuse{mysql} }) if $has_mysql },
 );
 for my $part (@parts) {
     $parts{$part}->() if !@ARGV || $only{$part};

@@ -20,8 +20,9 @@ int script_leave_pipeline(wb_context *ctx);
 int script_close(wb_context *ctx, int with_statements);
 /** Or have it made anew. */
 int script_reset(wb_context *ctx);
-/** On SQLite: a progress handler and limits for which any statement behind it would be refused. */
-int script_leave_behind(wb_context *ctx);
+/** On SQLite, for which any statement behind it would be refused: a progress handler and limits, or what is named, an
+ *  "authorizer". */
+int script_leave_behind(wb_context *ctx, const char *what);
 /** Whether the context gives a connection. */
 int script_has_storage(wb_context *ctx);
 

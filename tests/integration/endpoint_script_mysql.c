@@ -68,8 +68,9 @@ int script_reset(wb_context *ctx)
     return mysql_reset_connection(wb_mysql(ctx)) == 0 ? WB_OK : WB_RETRY;
 }
 
-int script_leave_behind(wb_context *ctx)
+int script_leave_behind(wb_context *ctx, const char *what)
 {
+    (void)what;
     return wb_fail(ctx, WB_UNRECOVERABLE, "no connection of SQLite");
 }
 

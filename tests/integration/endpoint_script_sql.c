@@ -83,9 +83,17 @@ static int stop(void *argument)
     return 1;
 }
 
-int script_leave_behind(wb_context *ctx)
+static int deny(void *argument, int action, const char *one, const char *two, const char *database, const char *trigger)
+{
+    (void)argument, (void)action, (void)one, (void)two, (void)database, (void)trigger;
+    return SQLITE_DENY;
+}
+
+int script_leave_behind(wb_context *ctx, const char *what)
 {
     sqlite3 *db = wb_sqlite(ctx);
+    if (strcmp(what, "authorizer") == 0)
+        return sqlite3_set_authorizer(db, deny, NULL) == SQLITE_OK ? WB_OK : WB_RETRY;
     sqlite3_progress_handler(db, 1, stop, NULL);
     for (int limit = 0; sqlite3_limit(db, limit, 0) >= 0; limit++)
         continue;

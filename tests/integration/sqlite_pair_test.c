@@ -107,6 +107,111 @@ static void what_a_joined_handler_leaves_ends_with_its_call(void **state)
     place_close(&at);
 }
 
+static void leave_refusal(sqlite3 *db, int which)
+{
+    static const char *const texts[] = { "pragma query_only=1", "pragma count_changes=1", "drop table waybill_claim",
+                                         "pragma query_only=1; rollback", NULL };
+    if (texts[which])
+        (void)run(db, texts[which]);
+    else
+        (void)sqlite3_set_authorizer(db, deny, NULL);
+}
+
+enum { REFUSALS = 5, ENDED = 3 };
+
+/* What is refused for what a handler did is that transaction's trouble, and of no later one. */
+static void what_a_joined_handler_has_refused_is_its_own(void **state)
+{
+    fixture *with = *state;
+    const wb_incoming *message;
+    place at;
+    place_open(&at, "orders", NULL, with->data, with->data);
+    place_install(&at);
+    wb_transport_session *session = place_session(&at, BOTH);
+    wb_storage_session *storage = place_storage(&at);
+    place_send_numbers(&at, session, "orders", 0, 1);
+    assert_int_equal(place_receive(&at, session, &message, 1, 1000), 1);
+    sqlite3 *connection = at.transport_ops->native(session);
+    for (int i = 0; i < 2 * REFUSALS; i++) {
+        const int which = i / 2, sends = i % 2;
+        wb_operation operation = test_send("error", "1", 1, "1", 1), *one = &operation;
+        if (sends && which == 2)
+            continue; /* nothing is claimed by a send */
+        assert_int_equal(at.transport_ops->begin(session, NULL), WB_OK);
+        assert_int_equal(with->ops->join(storage, at.transport_ops->native(session), NULL), WB_OK);
+        leave_refusal(handle(with, storage), which);
+        assert_int_equal(sends ? at.transport_ops->send(session, &one, 1, test_now() + WB_SECOND, &at.error)
+                               : which == ENDED ? at.transport_ops->commit(session, &at.error)
+                                                : at.transport_ops->acknowledge(session, &message, 1, &at.error),
+                         which == ENDED ? WB_ABORT : WB_RETRY);
+        assert_int_equal(at.error.cause, WB_CAUSE_OTHER);
+        assert_int_equal(at.transport_ops->rollback(session, NULL), WB_OK);
+        assert_int_equal(with->ops->join(storage, NULL, NULL), WB_OK);
+    }
+    assert_int_equal(at.transport_ops->begin(session, NULL), WB_OK);
+    assert_int_equal(with->ops->join(storage, at.transport_ops->native(session), NULL), WB_OK);
+    place_send_numbers(&at, session, "error", 7, 1);
+    place_acknowledge(&at, session, &message, 1);
+    assert_int_equal(at.transport_ops->commit(session, NULL), WB_OK);
+    assert_int_equal(test_messages(with->data, "error"), 1);
+    assert_int_equal(test_messages(with->data, "orders"), 0);
+    /* what nobody shares is believed */
+    assert_int_equal(run(connection, "pragma query_only=1"), SQLITE_OK);
+    assert_int_equal(at.transport_ops->begin(session, NULL), WB_FATAL);
+    with->ops->close(storage);
+    at.transport_ops->close(session);
+    place_close(&at);
+}
+
+static void close_joined(sqlite3 *db, int with_statements)
+{
+    for (sqlite3_stmt *each; with_statements && (each = sqlite3_next_stmt(db, NULL));)
+        (void)sqlite3_finalize(each);
+    assert_int_equal(sqlite3_close_v2(db), SQLITE_OK);
+}
+
+/* What is in hand stays there, and nothing keeps others from the file. */
+static void a_joined_handler_may_close_the_connection(void **state)
+{
+    fixture *with = *state;
+    const wb_incoming *messages[3];
+    place at;
+    place_open(&at, "orders", NULL, with->data, with->data);
+    place_install(&at);
+    wb_transport_session *session = place_session(&at, BOTH);
+    wb_storage_session *storage = place_storage(&at);
+    place_send_numbers(&at, session, "orders", 0, 3);
+    assert_int_equal(place_receive(&at, session, messages, 3, 1000), 3);
+    for (int i = 0; i < 6; i++) {
+        const int all = i % 2;
+        assert_int_equal(at.transport_ops->begin(session, NULL), WB_OK);
+        assert_int_equal(with->ops->join(storage, at.transport_ops->native(session), NULL), WB_OK);
+        assert_int_equal(run(handle(with, storage), "insert into business values(1,1)"), SQLITE_OK);
+        if (i < 4)
+            place_send_numbers(&at, session, "error", i, 1); /* statements of a route */
+        close_joined(handle(with, storage), all);
+        if (all) /* there is nothing that the persistence could be asked about */
+            assert_null(at.transport_ops->native(session));
+        else
+            assert_int_equal(with->ops->check(storage, 0, NULL), WB_REJECT);
+        assert_int_equal(at.transport_ops->rollback(session, NULL), WB_OK);
+        assert_int_equal(with->ops->join(storage, NULL, NULL), WB_OK);
+        test_execute(with->data, "begin immediate; commit");
+        assert_int_equal(at.transport_ops->begin(session, NULL), WB_OK);
+        place_send_numbers(&at, session, "error", i, 1);
+        if (all)
+            place_acknowledge(&at, session, &messages[i / 2], 1);
+        assert_int_equal(at.transport_ops->commit(session, NULL), WB_OK);
+        assert_int_equal(test_messages(with->data, "error"), i + 1);
+        assert_int_equal(test_messages(with->data, "orders"), 3 - (i + 1) / 2);
+    }
+    assert_int_equal(test_query(with->data, "select count(*) from business"), 0);
+    close_joined(at.transport_ops->native(session), 1); /* and its end */
+    with->ops->close(storage);
+    at.transport_ops->close(session);
+    place_close(&at);
+}
+
 /* A transaction that was undone for them keeps nobody from the file, and the next one waits for others as ever. */
 static void what_a_joined_handler_leaves_ends_with_its_rollback(void **state)
 {
@@ -282,6 +387,8 @@ int main(void)
         CASE(a_joined_handler_cannot_end_the_transaction),
         CASE(what_a_joined_handler_leaves_ends_with_its_call),
         CASE(what_a_joined_handler_leaves_ends_with_its_rollback),
+        CASE(what_a_joined_handler_has_refused_is_its_own),
+        CASE(a_joined_handler_may_close_the_connection),
         CASE(the_outbox_works_on_one_file),
         CASE(the_outbox_works_on_two_files),
         CASE(nobody_waits_for_a_lock_of_ones_own),

@@ -60,6 +60,7 @@ typedef struct sim_transaction {
     int is_guessed;        /* that it was this one nobody can tell */
     sim_run **ended;       /* what the handler that ended it committed of others' */
     size_t ended_count, ended_max;
+    int is_closed;         /* the transport's connection, by a handler: nobody else may ask about it */
     int is_spoilt;         /* and it left the session in a state that rollback() cannot mend */
     size_t deferred_by;    /* an item's deferred statement will fail; or nobody's */
     sim_message *cut_by;   /* whose commit ends the connection; or NULL */
@@ -159,7 +160,8 @@ typedef enum {
     SIM_STATEMENT_CUTTING_LATE,
     SIM_STATEMENT_FORBIDDING,
     SIM_STATEMENT_FORBIDDING_LATER,
-    SIM_STATEMENT_COMMIT
+    SIM_STATEMENT_COMMIT,
+    SIM_STATEMENT_CLOSE /* the connection */
 } sim_statement;
 
 /** A business change on behalf of a run. @return WB_OK, or what the handler sees. */

@@ -48,6 +48,7 @@ const sim_fate_entry sim_fates[SIM_FATES] = {
     [SIM_QUOTA] = { "quota", FAILS | STORAGE | SIM_NEEDS_RETRIES },
     [SIM_CUTS] = { "cuts", FAILS | STORAGE | SIM_NEEDS_RETRIES },
     [SIM_CUTS_LATE] = { "cuts-late", FAILS | STORAGE | SIM_NEEDS_RETRIES },
+    [SIM_CLOSES] = { "closes", FAILS | STORAGE | SIM_NEEDS_CHECK },
     [SIM_FORBIDS] = { "forbids", FAILS | STORAGE | SIM_NEEDS_RETRIES },
     [SIM_UNMOVABLE] = { "unmovable", FAILS | SIM_LEAVES_ROWS | SIM_STAYS },
     [SIM_BULKY] = { "bulky", FAILS },

@@ -47,6 +47,7 @@ typedef enum {
     SIM_QUOTA,          /* its statement meets a full disk, each time, and nobody else's does */
     SIM_CUTS,           /* its statement ends the database's connection, each time */
     SIM_CUTS_LATE,      /* the same at the commit */
+    SIM_CLOSES,         /* closes the connection, which is the transport's */
     SIM_FORBIDS,        /* its statement makes the commit WB_FATAL on its session, each time */
     SIM_UNMOVABLE,      /* fails, and the error queue refuses it for ever */
     SIM_BULKY,          /* fails, and the error queue refuses it until its copy is trimmed */

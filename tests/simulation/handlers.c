@@ -315,6 +315,7 @@ static int handle_breaking(call *c)
         [SIM_QUOTA] = SIM_STATEMENT_QUOTA,
         [SIM_CUTS] = SIM_STATEMENT_CUTTING,
         [SIM_CUTS_LATE] = SIM_STATEMENT_CUTTING_LATE,
+        [SIM_CLOSES] = SIM_STATEMENT_CLOSE,
         [SIM_FORBIDS] = SIM_STATEMENT_FORBIDDING,
     };
     int r = execute(c, statements[c->m->fate]);
@@ -366,6 +367,7 @@ static const fate_fn functions[SIM_FATES] = {
     [SIM_QUOTA] = handle_breaking,
     [SIM_CUTS] = handle_breaking,
     [SIM_CUTS_LATE] = handle_breaking,
+    [SIM_CLOSES] = handle_breaking,
     [SIM_FORBIDS] = handle_breaking,
     [SIM_UNMOVABLE] = handle_failing,
     [SIM_BULKY] = handle_failing,

@@ -215,6 +215,8 @@ static int persistence_check(wb_storage_session *s, size_t item, wb_error *error
     sim_transaction *t = sim_database_transaction(s);
     if (s->is_dead)
         return lost(error);
+    if (t->is_closed)
+        sim_violation("check() of a connection that is closed");
     if (t->is_ended && !t->is_anew) {
         sim_transaction_name(t);
         return wb_error_set(error, WB_REJECT, WB_CAUSE_OTHER, 0, "the handler ended the transaction");

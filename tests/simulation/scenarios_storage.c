@@ -274,6 +274,16 @@ static void drive_forbids(void)
         sim_violation("a worker gave up for what a handler did");
 }
 
+static void prepare_closes(void)
+{
+    sim_shape_plain(WB_MODE_TRANSACTION_SCOPE, 0);
+    for (int i = 0; i < 4; i++) {
+        sim_scene_add(2, SIM_GOOD);
+        sim_scene_add(1, SIM_CLOSES);
+    }
+    sim_scene_add(8, SIM_GOOD);
+}
+
 /* A privilege that an operator takes away is no message's fault: the worker says so and ends. */
 static void drive_forbidden_by_operator(void)
 {
@@ -385,6 +395,7 @@ const sim_scenario sim_scenarios_storage[] = {
       sim_scene_good_first },
     { "ends_storm", "the same, and five minutes in which any call fails", prepare_ends, drive_ends_storm },
     { "ends_company", "the same among others that fail", prepare_ends_company, sim_scene_good_first },
+    { "closes", "handlers that close the transport's connection", prepare_closes, sim_scene_good_first },
     { "forbids", "handlers whose session is forbidden to commit, or everything behind it", prepare_forbids,
       drive_forbids },
     { "forbids_plain", "the same without outbox", prepare_forbids_plain, drive_forbids },

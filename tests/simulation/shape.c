@@ -35,6 +35,8 @@ int sim_shape_allows(sim_fate fate)
         (flags & SIM_NEEDS_DELAYS && !s->store && !s->native) ||
         (flags & SIM_NEEDS_DELAYED_RETRIES && !s->delayed_retries))
         return 0;
+    if (fate == SIM_CLOSES && s->mode != WB_MODE_TRANSACTION_SCOPE)
+        return 0; /* where it is the persistence's, that is a lost session (SIM_CUTS) */
     if (fate == SIM_BULKY && !s->error_size_max)
         return 0;
     if ((fate == SIM_NO_HANDLER || fate == SIM_NO_TYPE) && s->has_other)

@@ -124,6 +124,7 @@ static int execute(wb_storage_session *s, sim_transaction *t, size_t item, sim_r
         break;
     case SIM_STATEMENT_FORBIDDING_LATER: s->forbids_behind = !s->joined; return WB_OK;
     case SIM_STATEMENT_COMMIT: end_by_hand(s, item, run); return WB_OK;
+    case SIM_STATEMENT_CLOSE: t->is_closed = 1; return WB_OK;
     case SIM_STATEMENT_DEFERRED_FAILING: t->deferred_by = item; break;
     case SIM_STATEMENT_PLAIN: break;
     }
@@ -137,7 +138,7 @@ int sim_database_execute(wb_storage_session *s, size_t item, sim_run *run, sim_s
     sim_step("statement");
     if (s->is_dead)
         return WB_NOT_CONNECTED;
-    if (t->is_ended && !t->is_anew)
+    if ((t->is_ended && !t->is_anew) || t->is_closed)
         return WB_RETRY;
     flush(t);
     if (t->is_broken || meet_fault(s, t, item))

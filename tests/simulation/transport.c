@@ -101,7 +101,7 @@ static int transport_receive(wb_transport_session *s, int64_t deadline, const wb
 static int transport_acknowledge(wb_transport_session *s, const wb_incoming *const *messages,
                                  size_t count, wb_error *error)
 {
-    sim_fault fault = enter(s, SIM_CALL_ACKNOWLEDGE, "acknowledge");
+    sim_fault fault = enter(s, s->has_transaction ? SIM_CALL_ACKNOWLEDGE_INSIDE : SIM_CALL_ACKNOWLEDGE, "acknowledge");
     s->hides_success = fault.result != WB_OK;
     if (!count && !s->is_dead && fault.result == WB_OK)
         sim_broker_settle(s);
@@ -308,7 +308,7 @@ static int transport_rollback(wb_transport_session *s, wb_error *error)
 
 static void *transport_native(wb_transport_session *s)
 {
-    return s;
+    return s->shared.is_closed ? NULL : s;
 }
 
 static int transport_position_end(wb_transport_session *s, const char *partition, size_t size, uint64_t *ret_end,

@@ -24,6 +24,12 @@ static int is_missing(int code, const char *text)
     return (code & 0xff) == SQLITE_ERROR && strncmp(text, "no such table", sizeof "no such table" - 1) == 0;
 }
 
+/* It was possible when the transaction began. */
+static int is_of_company(const wb_sqlite_database *db, const wb_sqlite_db_meaning *meaning)
+{
+    return db->shared && meaning->result == WB_FATAL && !meaning->is_servers;
+}
+
 /* No room for a log, or for its index, is an I/O error to SQLite, or a file that cannot be opened. It is called a full disk;
  * the class stays, since who met it in a commit does not know what was done. */
 static int is_for_room(const wb_sqlite_database *db, int native)
@@ -35,8 +41,12 @@ int wb_sqlite_db_fail(wb_sqlite_database *db, int code, const char *doing, wb_er
 {
     static const wb_sqlite_db_meaning missing = { SQLITE_ERROR, WB_FATAL, WB_CAUSE_MISSING, 0,
                                                   ": run waybill install" };
+    static const wb_sqlite_db_meaning company = { SQLITE_ERROR, WB_RETRY, WB_CAUSE_OTHER, 0,
+                                                  ": a handler of this transaction made it so" };
     const char *text = db->handle ? sqlite3_errmsg(db->handle) : sqlite3_errstr(code);
     const wb_sqlite_db_meaning *meaning = is_missing(code, text) ? &missing : wb_sqlite_db_meaning_of(code);
+    if (is_of_company(db, meaning))
+        meaning = &company;
     int native = db->handle ? sqlite3_extended_errcode(db->handle) : code;
     const int is_full = is_for_room(db, native);
     db->failure = code & 0xff;
@@ -353,7 +363,7 @@ int wb_sqlite_db_prepare(wb_sqlite_database *db, sqlite3_stmt **statement, const
     int code = sqlite3_prepare_v3(db->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, statement, NULL);
     if (code == SQLITE_OK)
         return WB_OK;
-    if ((code & 0xff) == SQLITE_ERROR) /* our SQL is right, so a table is missing */
+    if ((code & 0xff) == SQLITE_ERROR && !db->shared) /* our SQL is right, so a table is missing */
         return db->host->fail(db->host, error, WB_FATAL, WB_CAUSE_MISSING, code,
                               "\"%s\" lacks its tables: %s; run `waybill install`", db->path,
                               sqlite3_errmsg(db->handle));
@@ -426,17 +436,22 @@ int wb_sqlite_db_commit(wb_sqlite_database *db, wb_error *error)
         wb_sqlite_wal_bound(db);
     else
         wb_sqlite_db_rollback(db);
+    db->shared = 0;
     return result;
 }
 
+/* Who shared it may have ended the transaction before. */
 void wb_sqlite_db_rollback(wb_sqlite_database *db)
 {
-    if (!wb_sqlite_db_in_transaction(db))
+    const int is_open = wb_sqlite_db_in_transaction(db);
+    if (!db->handle || (!is_open && !db->shared))
         return;
     wb_sqlite_db_put_back(db->handle);
     (void)sqlite3_set_authorizer(db->handle, NULL, NULL);
-    if (wb_sqlite_db_prepare(db, &db->rollback, "rollback", NULL) == WB_OK)
+    if (is_open && wb_sqlite_db_prepare(db, &db->rollback, "rollback", NULL) == WB_OK)
         (void)wb_sqlite_db_run(db, db->rollback, "roll back", NULL);
+    (void)sqlite3_exec(db->handle, "pragma query_only=0; pragma count_changes=0", NULL, NULL, NULL);
+    db->shared = 0;
 }
 
 int wb_sqlite_db_in_transaction(const wb_sqlite_database *db)

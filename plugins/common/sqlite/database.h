@@ -44,6 +44,9 @@ typedef struct wb_sqlite_database {
     uint32_t jitter;
     int failure;    /* the result code that wb_sqlite_db_fail() saw last */
     int committing; /* a COMMIT that is not ours is refused */
+    /** Others run statements in the transaction that is open, on this connection: what is then refused for no fault of the
+     *  file's is their doing, WB_RETRY with WB_CAUSE_OTHER. Ends with the transaction. */
+    int shared;
     int log_pages;  /* in the log after the last commit */
     sqlite3_stmt *begin;
     sqlite3_stmt *commit;
@@ -85,7 +88,8 @@ int wb_sqlite_db_begin(wb_sqlite_database *db, wb_sqlite_db_durability durabilit
 /** COMMIT; a long log is then carried into the file (wal.h). On failure the transaction is rolled back; WB_IN_DOUBT when the disk failed
  *  while the log was flushed: after a power loss the transaction may be there. */
 int wb_sqlite_db_commit(wb_sqlite_database *db, wb_error *error);
-/** ROLLBACK, if a transaction is open; it is not refused for what somebody left on the connection. */
+/** ROLLBACK, if a transaction is open; it is not refused for what somebody left on the connection, and the next transaction is not
+ *  either. */
 void wb_sqlite_db_rollback(wb_sqlite_database *db);
 int wb_sqlite_db_in_transaction(const wb_sqlite_database *db);
 

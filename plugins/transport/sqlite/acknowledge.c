@@ -32,28 +32,28 @@ static int remember(wb_transport_session *session, const wb_incoming *const *mes
 static int delete_run(wb_transport_session *session, int64_t first, int64_t last, wb_error *error)
 {
     int result = wb_sqlite_session_prepare_for_queue(
-        session, &session->delete_run,
+        session, &session->prepared.delete_run,
         "delete from waybill_message_%lld where seq between ?1 and ?2", session->queue, error);
     if (result != WB_OK)
         return result;
-    (void)sqlite3_bind_int64(session->delete_run, 1, first);
-    (void)sqlite3_bind_int64(session->delete_run, 2, last);
-    return wb_sqlite_db_run(&session->db, session->delete_run, "delete messages", error);
+    (void)sqlite3_bind_int64(session->prepared.delete_run, 1, first);
+    (void)sqlite3_bind_int64(session->prepared.delete_run, 2, last);
+    return wb_sqlite_db_run(&session->db, session->prepared.delete_run, "delete messages", error);
 }
 
 static int delete_counts(wb_transport_session *session, int64_t first, int64_t last,
                          wb_error *error)
 {
-    int result = wb_sqlite_db_prepare(&session->db, &session->delete_counts,
+    int result = wb_sqlite_db_prepare(&session->db, &session->prepared.delete_counts,
                                       "delete from waybill_redelivered where queue=?1"
                                       " and seq between ?2 and ?3",
                                       error);
     if (result != WB_OK)
         return result;
-    (void)sqlite3_bind_int64(session->delete_counts, 1, session->queue);
-    (void)sqlite3_bind_int64(session->delete_counts, 2, first);
-    (void)sqlite3_bind_int64(session->delete_counts, 3, last);
-    return wb_sqlite_db_run(&session->db, session->delete_counts, "delete counts", error);
+    (void)sqlite3_bind_int64(session->prepared.delete_counts, 1, session->queue);
+    (void)sqlite3_bind_int64(session->prepared.delete_counts, 2, first);
+    (void)sqlite3_bind_int64(session->prepared.delete_counts, 3, last);
+    return wb_sqlite_db_run(&session->db, session->prepared.delete_counts, "delete counts", error);
 }
 
 int wb_sqlite_acknowledge_run(wb_transport_session *session, int64_t first, int64_t last,
@@ -67,15 +67,15 @@ static int delete_claim(wb_transport_session *session, const wb_sqlite_claim *ow
                         wb_error *error)
 {
     int result =
-        wb_sqlite_db_prepare(&session->db, &session->delete_claim,
+        wb_sqlite_db_prepare(&session->db, &session->prepared.delete_claim,
                              "delete from waybill_claim where queue=?1 and first=?2 and session=?3",
                              error);
     if (result != WB_OK)
         return result;
-    (void)sqlite3_bind_int64(session->delete_claim, 1, session->queue);
-    (void)sqlite3_bind_int64(session->delete_claim, 2, owner->first);
-    (void)sqlite3_bind_int64(session->delete_claim, 3, session->number);
-    return wb_sqlite_db_run(&session->db, session->delete_claim, "release a claim", error);
+    (void)sqlite3_bind_int64(session->prepared.delete_claim, 1, session->queue);
+    (void)sqlite3_bind_int64(session->prepared.delete_claim, 2, owner->first);
+    (void)sqlite3_bind_int64(session->prepared.delete_claim, 3, session->number);
+    return wb_sqlite_db_run(&session->db, session->prepared.delete_claim, "release a claim", error);
 }
 
 /* The usual case: a batch is acknowledged as it was received, and one statement deletes
@@ -187,14 +187,14 @@ int wb_sqlite_session_acknowledge(wb_transport_session *session, const wb_incomi
 static int count_up(wb_transport_session *session, const wb_sqlite_message *one, wb_error *error)
 {
     int result =
-        wb_sqlite_db_prepare(&session->db, &session->count_up,
+        wb_sqlite_db_prepare(&session->db, &session->prepared.count_up,
                              "insert into waybill_redelivered(queue,seq,count) values(?1,?2,1)"
                              " on conflict(queue,seq) do update set count=count+1", error);
     if (result != WB_OK)
         return result;
-    (void)sqlite3_bind_int64(session->count_up, 1, session->queue);
-    (void)sqlite3_bind_int64(session->count_up, 2, one->seq);
-    return wb_sqlite_db_run(&session->db, session->count_up, "count a delivery", error);
+    (void)sqlite3_bind_int64(session->prepared.count_up, 1, session->queue);
+    (void)sqlite3_bind_int64(session->prepared.count_up, 2, one->seq);
+    return wb_sqlite_db_run(&session->db, session->prepared.count_up, "count a delivery", error);
 }
 
 /* What stays in hand of a claim gets a claim a message instead of the run. */

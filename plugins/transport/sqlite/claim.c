@@ -27,12 +27,12 @@ int wb_sqlite_claim_list(wb_transport_session *session, wb_sqlite_foreign_claim 
     size_t capacity = 0;
     int code = SQLITE_DONE;
     int result =
-        wb_sqlite_db_prepare(&session->db, &session->list_claims,
+        wb_sqlite_db_prepare(&session->db, &session->prepared.list_claims,
                              "select first, last, session from waybill_claim where queue=?1"
                              " order by first", error);
     if (result != WB_OK)
         return result;
-    sqlite3_stmt *list = session->list_claims;
+    sqlite3_stmt *list = session->prepared.list_claims;
     (void)sqlite3_bind_int64(list, 1, session->queue);
     while ((code = sqlite3_step(list)) == SQLITE_ROW) {
         if (count == capacity && grow(&claims, &capacity) < 0)
@@ -96,11 +96,11 @@ static int count_up_claim(wb_transport_session *session, int64_t queue, int64_t 
 static int prepare_claims_of(wb_transport_session *session, int64_t number, wb_error *error)
 {
     int result =
-        wb_sqlite_db_prepare(&session->db, &session->claims_of,
+        wb_sqlite_db_prepare(&session->db, &session->prepared.claims_of,
                              "select queue, first, last from waybill_claim where session=?1",
                              error);
     if (result == WB_OK)
-        (void)sqlite3_bind_int64(session->claims_of, 1, number);
+        (void)sqlite3_bind_int64(session->prepared.claims_of, 1, number);
     return result;
 }
 
@@ -110,11 +110,11 @@ int wb_sqlite_claim_exists(wb_transport_session *session, int64_t number, int *r
     int result = prepare_claims_of(session, number, error);
     if (result != WB_OK)
         return result;
-    int code = sqlite3_step(session->claims_of);
+    int code = sqlite3_step(session->prepared.claims_of);
     *ret_exists = code == SQLITE_ROW;
     if (code != SQLITE_ROW && code != SQLITE_DONE)
         result = wb_sqlite_db_fail(&session->db, code, "read the claims", error);
-    (void)sqlite3_reset(session->claims_of);
+    (void)sqlite3_reset(session->prepared.claims_of);
     return result;
 }
 
@@ -124,11 +124,11 @@ int wb_sqlite_claim_release_all(wb_transport_session *session, int64_t number, w
     int code;
     int result = prepare_claims_of(session, number, error);
     if (result == WB_OK)
-        result = wb_sqlite_db_prepare(db, &session->release_all,
+        result = wb_sqlite_db_prepare(db, &session->prepared.release_all,
                                       "delete from waybill_claim where session=?1", error);
     if (result != WB_OK)
         return result;
-    sqlite3_stmt *claims = session->claims_of;
+    sqlite3_stmt *claims = session->prepared.claims_of;
     while (result == WB_OK && (code = sqlite3_step(claims)) != SQLITE_DONE) {
         if (code != SQLITE_ROW)
             result = wb_sqlite_db_fail(db, code, "read the claims", error);
@@ -141,14 +141,14 @@ int wb_sqlite_claim_release_all(wb_transport_session *session, int64_t number, w
     (void)sqlite3_reset(claims);
     if (result != WB_OK)
         return result;
-    (void)sqlite3_bind_int64(session->release_all, 1, number);
-    return wb_sqlite_db_run(db, session->release_all, "release claims", error);
+    (void)sqlite3_bind_int64(session->prepared.release_all, 1, number);
+    return wb_sqlite_db_run(db, session->prepared.release_all, "release claims", error);
 }
 
 int wb_sqlite_claim_insert(wb_transport_session *session, int64_t first, int64_t last,
                            wb_sqlite_claim **ret_claim, wb_error *error)
 {
-    int result = wb_sqlite_db_prepare(&session->db, &session->insert_claim,
+    int result = wb_sqlite_db_prepare(&session->db, &session->prepared.insert_claim,
                                       "insert into waybill_claim(queue,first,last,session)"
                                       " values(?1,?2,?3,?4)",
                                       error);
@@ -157,7 +157,7 @@ int wb_sqlite_claim_insert(wb_transport_session *session, int64_t first, int64_t
     wb_sqlite_claim *made = calloc(1, sizeof *made);
     if (!made)
         return wb_sqlite_db_out_of_memory(&session->db, error);
-    sqlite3_stmt *insert = session->insert_claim;
+    sqlite3_stmt *insert = session->prepared.insert_claim;
     (void)sqlite3_bind_int64(insert, 1, session->queue);
     (void)sqlite3_bind_int64(insert, 2, first);
     (void)sqlite3_bind_int64(insert, 3, last);
@@ -180,15 +180,15 @@ int wb_sqlite_claim_insert(wb_transport_session *session, int64_t first, int64_t
 int wb_sqlite_claim_verify(wb_transport_session *session, wb_error *error)
 {
     wb_sqlite_database *db = &session->db;
-    int result = wb_sqlite_db_prepare(db, &session->find_claim,
+    int result = wb_sqlite_db_prepare(db, &session->prepared.find_claim,
                                       "select 1 from waybill_claim where queue=?1 and first=?2"
                                       " and session=?3",
                                       error);
     for (const wb_sqlite_claim *own = session->claims; result == WB_OK && own; own = own->next) {
-        (void)sqlite3_bind_int64(session->find_claim, 1, session->queue);
-        (void)sqlite3_bind_int64(session->find_claim, 2, own->first);
-        (void)sqlite3_bind_int64(session->find_claim, 3, session->number);
-        int code = sqlite3_step(session->find_claim);
+        (void)sqlite3_bind_int64(session->prepared.find_claim, 1, session->queue);
+        (void)sqlite3_bind_int64(session->prepared.find_claim, 2, own->first);
+        (void)sqlite3_bind_int64(session->prepared.find_claim, 3, session->number);
+        int code = sqlite3_step(session->prepared.find_claim);
         if (code == SQLITE_DONE)
             result = db->host->fail(db->host, error, WB_NOT_CONNECTED, WB_CAUSE_OTHER, 0,
                                     "messages in hand were given to another process: was \"%s\" "
@@ -196,7 +196,7 @@ int wb_sqlite_claim_verify(wb_transport_session *session, wb_error *error)
                                     session->transport->sessions_path);
         else if (code != SQLITE_ROW)
             result = wb_sqlite_db_fail(db, code, "check a claim", error);
-        (void)sqlite3_reset(session->find_claim);
+        (void)sqlite3_reset(session->prepared.find_claim);
     }
     return result;
 }

@@ -18,18 +18,18 @@ static int peek_run(wb_transport_session *session, int64_t from, int64_t to, int
                     wb_error *error)
 {
     int result = wb_sqlite_session_prepare_for_queue(
-        session, &session->peek,
+        session, &session->prepared.peek,
         "select 1 from waybill_message_%lld where seq between ?1 and ?2 limit 1", session->queue,
         error);
     if (result != WB_OK)
         return result;
-    (void)sqlite3_bind_int64(session->peek, 1, from);
-    (void)sqlite3_bind_int64(session->peek, 2, to);
-    int code = sqlite3_step(session->peek);
+    (void)sqlite3_bind_int64(session->prepared.peek, 1, from);
+    (void)sqlite3_bind_int64(session->prepared.peek, 2, to);
+    int code = sqlite3_step(session->prepared.peek);
     *ret_found = code == SQLITE_ROW;
     if (code != SQLITE_ROW && code != SQLITE_DONE)
         result = wb_sqlite_db_fail(&session->db, code, "look for messages", error);
-    (void)sqlite3_reset(session->peek);
+    (void)sqlite3_reset(session->prepared.peek);
     return result;
 }
 

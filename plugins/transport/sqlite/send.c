@@ -37,16 +37,16 @@ static wb_sqlite_route *route_of_number(wb_transport_session *session, int64_t n
 static int look_up_queue(wb_transport_session *session, const char *name, int64_t *ret_number,
                          wb_error *error)
 {
-    int result = wb_sqlite_db_prepare(&session->db, &session->find_queue,
+    int result = wb_sqlite_db_prepare(&session->db, &session->prepared.find_queue,
                                       "select number from waybill_queue where name=?1", error);
     if (result != WB_OK)
         return result;
-    (void)sqlite3_bind_text(session->find_queue, 1, name, -1, SQLITE_STATIC);
-    int code = sqlite3_step(session->find_queue);
-    *ret_number = code == SQLITE_ROW ? sqlite3_column_int64(session->find_queue, 0) : 0;
+    (void)sqlite3_bind_text(session->prepared.find_queue, 1, name, -1, SQLITE_STATIC);
+    int code = sqlite3_step(session->prepared.find_queue);
+    *ret_number = code == SQLITE_ROW ? sqlite3_column_int64(session->prepared.find_queue, 0) : 0;
     if (code != SQLITE_ROW && code != SQLITE_DONE)
         result = wb_sqlite_db_fail(&session->db, code, "look up a queue", error);
-    (void)sqlite3_reset(session->find_queue);
+    (void)sqlite3_reset(session->prepared.find_queue);
     return result;
 }
 
@@ -190,15 +190,15 @@ static int read_subscribers(wb_transport_session *session, wb_sqlite_subscribers
 {
     int code;
     int result =
-        wb_sqlite_db_prepare(&session->db, &session->find_subscribers,
+        wb_sqlite_db_prepare(&session->db, &session->prepared.find_subscribers,
                              "select queue from waybill_subscription where type=?1 order by queue",
                              error);
     if (result != WB_OK)
         return result;
     of->count = 0;
-    (void)sqlite3_bind_text(session->find_subscribers, 1, of->type, -1, SQLITE_STATIC);
-    while ((code = sqlite3_step(session->find_subscribers)) == SQLITE_ROW)
-        if (add_subscriber(of, sqlite3_column_int64(session->find_subscribers, 0)) < 0)
+    (void)sqlite3_bind_text(session->prepared.find_subscribers, 1, of->type, -1, SQLITE_STATIC);
+    while ((code = sqlite3_step(session->prepared.find_subscribers)) == SQLITE_ROW)
+        if (add_subscriber(of, sqlite3_column_int64(session->prepared.find_subscribers, 0)) < 0)
             break;
     if (code == SQLITE_DONE)
         of->stamp = session->stamp;
@@ -206,7 +206,7 @@ static int read_subscribers(wb_transport_session *session, wb_sqlite_subscribers
         result = code == SQLITE_ROW ? wb_sqlite_db_out_of_memory(&session->db, error)
                                     : wb_sqlite_db_fail(&session->db, code, "read subscriptions",
                                                         error);
-    (void)sqlite3_reset(session->find_subscribers);
+    (void)sqlite3_reset(session->prepared.find_subscribers);
     return result;
 }
 
@@ -355,6 +355,12 @@ int wb_sqlite_session_send(wb_transport_session *session, wb_operation *const *o
     if (result != WB_OK)
         fail_all(session, operations, count, result);
     return result;
+}
+
+void wb_sqlite_send_forget_statements(wb_transport_session *session)
+{
+    for (size_t i = 0; i < session->route_count; i++)
+        session->routes[i].insert = session->routes[i].highest = NULL;
 }
 
 void wb_sqlite_send_free(wb_transport_session *session)

@@ -27,21 +27,21 @@ int wb_sqlite_session_prepare_for_queue(wb_transport_session *session, sqlite3_s
 static int find_own_queue(wb_transport_session *session, wb_error *error)
 {
     const char *name = session->transport->endpoint->name;
-    int result = wb_sqlite_db_prepare(&session->db, &session->find_queue,
+    int result = wb_sqlite_db_prepare(&session->db, &session->prepared.find_queue,
                                       "select number from waybill_queue where name=?1", error);
     if (result != WB_OK)
         return result;
-    (void)sqlite3_bind_text(session->find_queue, 1, name, -1, SQLITE_STATIC);
-    int code = sqlite3_step(session->find_queue);
+    (void)sqlite3_bind_text(session->prepared.find_queue, 1, name, -1, SQLITE_STATIC);
+    int code = sqlite3_step(session->prepared.find_queue);
     if (code == SQLITE_ROW)
-        session->queue = sqlite3_column_int64(session->find_queue, 0);
+        session->queue = sqlite3_column_int64(session->prepared.find_queue, 0);
     else if (code == SQLITE_DONE)
         result = session->db.host->fail(session->db.host, error, WB_FATAL, WB_CAUSE_MISSING, 0,
                                         "no queue \"%s\" in \"%s\": run `waybill install`", name,
                                         session->db.path);
     else
         result = wb_sqlite_db_fail(&session->db, code, "look up a queue", error);
-    (void)sqlite3_reset(session->find_queue);
+    (void)sqlite3_reset(session->prepared.find_queue);
     return result;
 }
 
@@ -158,12 +158,20 @@ static void give_back_all(wb_transport_session *session)
     wb_sqlite_db_rollback(&session->db);
 }
 
+static void close_connection(wb_transport_session *session)
+{
+    wb_sqlite_db_close(&session->db);
+    session->prepared = (wb_sqlite_statements){ 0 };
+    wb_sqlite_send_forget_statements(session);
+}
+
 void wb_sqlite_session_close(wb_transport_session *session)
 {
     if (!wb_sqlite_db_was_closed(&session->db)) {
         (void)wb_sqlite_session_rollback(session, NULL);
         give_back_all(session);
     }
+    close_connection(session);
     while (session->in_hand)
         wb_sqlite_message_forget(session, session->in_hand);
     while (session->claims)
@@ -171,7 +179,6 @@ void wb_sqlite_session_close(wb_transport_session *session)
     wb_sqlite_send_free(session);
     free(session->acknowledged.items);
     free((void *)session->received);
-    wb_sqlite_db_close(&session->db);
     wb_sqlite_wait_close(session);
     if (session->sessions_fd >= 0)
         (void)close(session->sessions_fd);
@@ -255,24 +262,29 @@ int wb_sqlite_session_stop_receiving(wb_transport_session *session, wb_error *er
     return WB_OK;
 }
 
-/* A rollback that fails leaves nothing behind either. */
+/* What is in hand is the session's, by a lock in another file, and not the connection's: were it given up, it would come
+ * again together with whoever closed it, and nobody would know that. */
+static int reopen(wb_transport_session *session, wb_error *error)
+{
+    const wb_transport *transport = session->transport;
+    close_connection(session); /* until then it keeps the file locked */
+    return wb_sqlite_db_open(&session->db, transport->host, transport->config, transport->path, error);
+}
+
 int wb_sqlite_session_rollback(wb_transport_session *session, wb_error *error)
 {
-    const wb_host *host = session->db.host;
     const int was_closed = wb_sqlite_db_was_closed(&session->db);
     if (!was_closed)
         wb_sqlite_db_rollback(&session->db);
     if (session->in_transaction)
         wb_sqlite_acknowledge_rolled_back(session);
     session->in_transaction = 0;
-    if (!was_closed)
-        return WB_OK;
-    wb_sqlite_db_close(&session->db); /* until then it keeps the file locked */
-    return host->fail(host, error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0,
-                      "a handler closed the connection to \"%s\"", session->db.path);
+    return was_closed ? reopen(session, error) : WB_OK;
 }
 
+/* NULL when a handler has closed it. */
 void *wb_sqlite_session_native(wb_transport_session *session)
 {
+    session->db.shared = session->in_transaction;
     return session->db.handle;
 }

@@ -129,10 +129,10 @@ static int fetch_row(wb_transport_session *session, sqlite3_stmt *row, int is_we
 static int fetch_weighed(wb_transport_session *session, run *at, batch *taken, wb_error *error)
 {
     int result =
-        prepare_fetch(session, &session->fetch_weighed, wb_sqlite_message_columns_weighed, error);
+        prepare_fetch(session, &session->prepared.fetch_weighed, wb_sqlite_message_columns_weighed, error);
     if (result != WB_OK)
         return result;
-    sqlite3_stmt *row = session->fetch_weighed;
+    sqlite3_stmt *row = session->prepared.fetch_weighed;
     bind_run(row, at->from, at->to, 1);
     wb_sqlite_message_bind_limits(session, row);
     int code = sqlite3_step(row);
@@ -147,10 +147,10 @@ static int fetch_weighed(wb_transport_session *session, run *at, batch *taken, w
 static int fetch_run(wb_transport_session *session, run *at, batch *taken, wb_error *error)
 {
     int code = SQLITE_ROW;
-    int result = prepare_fetch(session, &session->fetch, wb_sqlite_message_columns, error);
+    int result = prepare_fetch(session, &session->prepared.fetch, wb_sqlite_message_columns, error);
     if (result != WB_OK)
         return result;
-    sqlite3_stmt *row = session->fetch;
+    sqlite3_stmt *row = session->prepared.fetch;
     bind_run(row, at->from, at->to, taken->max - taken->count);
     int before =
         sqlite3_limit(session->db.handle, SQLITE_LIMIT_LENGTH, wb_sqlite_message_row_max(session));
@@ -172,13 +172,13 @@ static int read_counts(wb_transport_session *session, wb_sqlite_claim *own, size
                        wb_error *error)
 {
     int code;
-    int result = wb_sqlite_db_prepare(&session->db, &session->list_counts,
+    int result = wb_sqlite_db_prepare(&session->db, &session->prepared.list_counts,
                                       "select seq, count from waybill_redelivered where queue=?1"
                                       " and seq between ?2 and ?3 order by seq",
                                       error);
     if (result != WB_OK)
         return result;
-    sqlite3_stmt *counts = session->list_counts;
+    sqlite3_stmt *counts = session->prepared.list_counts;
     (void)sqlite3_bind_int64(counts, 1, session->queue);
     (void)sqlite3_bind_int64(counts, 2, own->first);
     (void)sqlite3_bind_int64(counts, 3, own->last);

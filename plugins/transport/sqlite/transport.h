@@ -107,10 +107,33 @@ typedef struct wb_sqlite_subscribers {
 #define WB_SQLITE_ROUTES_MAX 64
 #define WB_SQLITE_TYPES_MAX 64
 
+/* As long as the connection, which finalizes them. NULL: not yet. */
+typedef struct wb_sqlite_statements {
+    /* take.c, receive.c, claim.c */
+    sqlite3_stmt *list_claims;
+    sqlite3_stmt *fetch;
+    sqlite3_stmt *fetch_weighed;
+    sqlite3_stmt *peek;
+    sqlite3_stmt *insert_claim;
+    sqlite3_stmt *list_counts;
+    sqlite3_stmt *claims_of;
+    sqlite3_stmt *release_all;
+    sqlite3_stmt *find_claim;
+    /* acknowledge.c */
+    sqlite3_stmt *delete_run;
+    sqlite3_stmt *delete_counts;
+    sqlite3_stmt *delete_claim;
+    sqlite3_stmt *count_up;
+    /* send.c; each route has its own besides */
+    sqlite3_stmt *find_queue;
+    sqlite3_stmt *find_subscribers;
+} wb_sqlite_statements;
+
 struct wb_transport_session {
     wb_transport *transport;
     uint32_t purpose;
     wb_sqlite_database db;
+    wb_sqlite_statements prepared;
     int sessions_fd; /* the lock on our number, and the bell; -1: not open */
     int64_t number;  /* of the session, 1 and up; 0: receives nothing */
     int64_t queue;
@@ -129,21 +152,6 @@ struct wb_transport_session {
     size_t received_capacity;
     int hot; /* the last receive found something: claim without looking first */
     int64_t busy_since; /* others had the file in each attempt to claim from then on; 0: not so */
-    sqlite3_stmt *list_claims;
-    sqlite3_stmt *fetch;
-    sqlite3_stmt *fetch_weighed;
-    sqlite3_stmt *peek;
-    sqlite3_stmt *insert_claim;
-    sqlite3_stmt *list_counts;
-    sqlite3_stmt *claims_of;
-    sqlite3_stmt *release_all;
-    sqlite3_stmt *find_claim;
-
-    /* acknowledge.c */
-    sqlite3_stmt *delete_run;
-    sqlite3_stmt *delete_counts;
-    sqlite3_stmt *delete_claim;
-    sqlite3_stmt *count_up;
 
     /* send.c */
     wb_sqlite_route routes[WB_SQLITE_ROUTES_MAX];
@@ -153,8 +161,6 @@ struct wb_transport_session {
     wb_sqlite_subscribers addressees; /* of the event that is being sent; its type is NULL */
     size_t type_count;
     size_t type_evict;
-    sqlite3_stmt *find_queue;
-    sqlite3_stmt *find_subscribers;
     wb_sqlite_codec_buffer headers;
 
     /* reason.c */
@@ -292,6 +298,8 @@ int wb_sqlite_acknowledge_flush(wb_transport_session *session, wb_error *error);
 /* send.c */
 int wb_sqlite_session_send(wb_transport_session *session, wb_operation *const *operations,
                            size_t count, int64_t deadline, wb_error *error);
+/* Whose connection was closed. */
+void wb_sqlite_send_forget_statements(wb_transport_session *session);
 void wb_sqlite_send_free(wb_transport_session *session);
 
 /* reason.c */

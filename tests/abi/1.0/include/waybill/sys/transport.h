@@ -212,6 +212,7 @@ typedef struct wb_transport_ops {
      *  What costs a request, or waits for one, may be put off until the next call. With `count` = 0 it may not: on
      *  return all that was acknowledged stays so whatever becomes of this process, as far as the broker can tell; the
      *  host asks for that before it calls a handler that may end the process. WB_RETRY: not yet, and nothing is lost.
+     *  In a transaction WB_RETRY is undone with it, as of send().
      *  Messages may be acknowledged in any order and number. With WB_CAP_ORDER_PER_KEY
      *  one behind a message that is still in hand may be delivered again if the session
      *  ends before that one is acknowledged, too. */
@@ -242,7 +243,8 @@ typedef struct wb_transport_ops {
     /** Undo the sends and acknowledgements since begin(): the messages are still
      *  received and unacknowledged. */
     int (*rollback)(wb_transport_session *session, wb_error *error);
-    /** Optional, for WB_MODE_TRANSACTION_SCOPE: the handle a persistence joins. */
+    /** Optional, for WB_MODE_TRANSACTION_SCOPE: the handle a persistence joins. NULL: a handler has closed it, and its message
+     *  has failed; rollback() is called next, and may open another. */
     void *(*native)(wb_transport_session *session);
 
     /** Make a receive() that waits, or the next one, return early. Any thread. */
