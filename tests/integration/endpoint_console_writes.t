@@ -72,10 +72,13 @@ sub ids { my ($status) = @_; return map { $_->{id} } @{ api("failures?status=$st
 sub failures { my ($filter) = @_; return map { $_->{failure} } @{ api("failures?$filter&limit=500")->{messages} } }
 sub fail_ids { my ($type, @ids) = @_; return map { { id => $_, type => $type, body => "body of $_", headers => [ [ "$n.FailedQ" => 'sink' ], [ "$n.ProcessingEndpoint" => 'sink' ], [ "$n.TimeOfFailure" => '2026-01-01 00:00:01:000000 Z' ], [ "$n.ExceptionInfo.Message" => 'no' ] ] } } @ids }
 
+sub group_of { my ($type) = @_; return (map { $_->{group} } grep { $_->{type} eq $type } @{ api('failures/groups')->{groups} })[0] }
+
 start($port);
-my @many = map { "many$_" } 1 .. 201;    # more than two transactions take
-$e->send('error', fail_ids('T.One', map { "one$_" } 1 .. 4), fail_ids('T.Many', @many), fail_ids('T.Killed', map { "killed$_" } 1 .. 3));
-$e->wait_for('they are there', sub { (api('failures/groups')->{counts}{failed} // 0) == 7 + @many });
+my @many = map { "many$_" } 1 .. 40;
+my @lots = map { "lots$_" } 1 .. 201;    # more than two transactions take
+$e->send('error', fail_ids('T.One', map { "one$_" } 1 .. 4), fail_ids('T.Many', @many), fail_ids('T.Lots', @lots), fail_ids('T.Killed', map { "killed$_" } 1 .. 3));
+$e->wait_for('they are there', sub { (api('failures/groups')->{counts}{failed} // 0) == 7 + @many + @lots });
 
 # ---- who may ----------------------------------------------------------------------------------------------
 my ($status, $text, $head) = ask('/api/session', method => 'POST', headers => \@program);
@@ -118,9 +121,13 @@ is outcome(change('failures/archive', { failures => [$one], status => 'archived'
 is outcome(change('failures/archive', { group => 'none-such' })), '0 0', 'of no group';
 is outcome(change('failures/retry', { endpoint => 'orders', group => 'x' })), '404: {"error":"endpoint \"orders\" keeps no failed messages"}', 'nor of who keeps none';
 
+is outcome(change('failures/retry', { group => group_of('T.Lots') })), '201 0', 'many at once';
+@got = $e->collect('sink', scalar @lots, 'all are sent');
+is_deeply [ sort map { $_->{id} } @got ], [ sort @lots ], 'each once';
+
 # ---- two processes at once --------------------------------------------------------------------------------------
 start($other_port);
-my ($group) = map { $_->{group} } grep { $_->{type} eq 'T.Many' } @{ api('failures/groups')->{groups} };
+my $group = group_of('T.Many');
 my @races = map { begin('/api/failures/retry', method => 'POST', headers => \@program, body => encode_json({ group => $group }), port => $_) } $port, $other_port, $port, $other_port;
 my @answers = map { [ take($_) ] } @races;
 is_deeply [ map { $_->[0] } @answers ], [ (200) x 4 ], 'four ask to retry a group, of two processes' or diag explain \@answers;
