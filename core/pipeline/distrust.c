@@ -36,6 +36,16 @@ int wb_distrust(wb_worker *w, int result, wb_error *error)
     return WB_NOT_CONNECTED;
 }
 
+int wb_distrust_shared(wb_worker *w, int result, wb_error *error)
+{
+    if (result != WB_FATAL || w->pipeline->mode != WB_MODE_TRANSACTION_SCOPE || !w->storage || !w->may_have_ended ||
+        wb_bug("believe_fatal"))
+        return result;
+    error->result = WB_RETRY;
+    error->cause = WB_CAUSE_OTHER;
+    return WB_RETRY;
+}
+
 int wb_distrust_store(wb_worker *w, int result, wb_error *error)
 {
     result = wb_distrust(w, result, error);

@@ -16,6 +16,11 @@
  *  w->storage_broken, for a WB_FATAL of a session that handlers had; WB_RETRY for a table that is waited for; else `result`. */
 int wb_distrust(wb_worker *w, int result, wb_error *error);
 
+/** What the transport returned inside a transaction whose connection handlers have (transaction_scope on one file): WB_FATAL may
+ *  be what one of them made of it. @return WB_RETRY for it where a handler ran in this transaction, which is rolled back: it is the
+ *  message's that runs alone, unless others meet it before a handler runs; else `result`. */
+int wb_distrust_shared(wb_worker *w, int result, wb_error *error);
+
 /** What wb_window_send() over w->outlet returned when the store failed (outlet.storage_failed): the
  *  storage session is broken if it is lost. @return as above. */
 int wb_distrust_store(wb_worker *w, int result, wb_error *error);

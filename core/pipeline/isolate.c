@@ -6,9 +6,11 @@
  */
 #include "config.h"
 
+#include "core/base/clock.h"
 #include "core/base/crash.h"
 #include "core/base/log.h"
 #include "core/pipeline/batch.h"
+#include "core/pipeline/pace.h"
 #include "core/pipeline/stages.h"
 #include "core/pipeline/suspect.h"
 #include "core/pipeline/unconfirmed.h"
@@ -16,6 +18,9 @@
 
 /* So often a message that runs alone may be rolled back before that counts. */
 #define ABORTS_FORGIVEN 3
+/* Between two tries of a move that nothing refused, and whose transaction did not come to its end. */
+#define MOVE_PAUSE_FIRST (WB_SECOND / 10)
+#define MOVE_PAUSE_LONGEST (30 * WB_SECOND)
 
 /* Whose state says that it was to run, or did, or was being moved. */
 static int took_part(const wb_item *item)
@@ -104,6 +109,15 @@ static void give_up_company(wb_worker *w, const wb_item *culprit)
                                "be committed or not, and what it sends is not sent");
 }
 
+/* Its move was not refused, but what is to happen with it: nobody else is to wait for that. */
+static void wait_to_move(wb_worker *w, wb_item *item, const wb_error *error)
+{
+    if (item->verdict != WB_VERDICT_FAILED)
+        return;
+    wb_pace_complain(w, "a message cannot be moved and is tried again", error);
+    wb_item_pause(item, wb_clock_monotonic() + wb_clock_backoff(MOVE_PAUSE_FIRST, item->pauses, MOVE_PAUSE_LONGEST));
+}
+
 int wb_stage_isolate(wb_worker *w, int result, wb_item *culprit, const wb_error *error)
 {
     wb_item *only = find_only_one(w);
@@ -136,5 +150,7 @@ int wb_stage_isolate(wb_worker *w, int result, wb_item *culprit, const wb_error 
         culprit = only;
     if (culprit && culprit->verdict == WB_VERDICT_OPEN && !is_forgiven(w, result, culprit, error))
         blame(w, culprit, result, error, sure);
+    if (!culprit && w->batch_size == 1)
+        wait_to_move(w, w->batch[0], error);
     return result == WB_ABORT ? result : WB_OK;
 }

@@ -60,7 +60,8 @@ static int acknowledge(wb_worker *w, wb_error *error)
     }
     int r = w->pipeline->transport_ops->acknowledge(w->transport, messages, count, error);
     error->result = r;
-    if (r != WB_OK && r != WB_RETRY) /* which is undone with the transaction, as a send is */
+    r = wb_distrust_shared(w, r, error);
+    if (r != WB_OK && !(r == WB_RETRY && w->may_have_ended)) /* else it is undone with the transaction, as a send is */
         w->transport_broken = 1;
     return r;
 }
@@ -73,6 +74,7 @@ int wb_stage_dispatch_inside(wb_worker *w, wb_item **ret_culprit, wb_error *erro
     int r = wb_window_send(&w->window, &w->outlet, error);
     if (w->outlet.storage_failed)
         return wb_distrust_store(w, r, error);
+    r = wb_distrust_shared(w, r, error);
     if (r == WB_NOT_CONNECTED)
         w->transport_broken = 1;
     if (r == WB_RETRY && !wb_error_is_servers(error) && w->batch_size == 1)
@@ -128,7 +130,7 @@ int wb_stage_commit_transport(wb_worker *w, wb_error *error)
 {
     wb_crash_point("before_transport_commit");
     keep_ids(w);
-    int r = w->pipeline->transport_ops->commit(w->transport, error);
+    int r = wb_distrust_shared(w, w->pipeline->transport_ops->commit(w->transport, error), error);
     error->result = r;
     if (r == WB_OK) {
         wb_crash_point("after_transport_commit");

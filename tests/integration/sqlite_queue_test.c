@@ -51,6 +51,35 @@ static int tear_down(void **state)
     return 0;
 }
 
+/* Whoever has sent to it before is told that it is gone, and finds the new one. */
+static void a_queue_may_be_removed_and_made_anew(void **state)
+{
+    fixture *with = *state;
+    place *orders = &with->orders, *billing = &with->billing;
+    wb_transport_session *session = place_session(orders, BOTH);
+    for (int in_transaction = 0; in_transaction < 2; in_transaction++) {
+        wb_operation operation = test_send("billing", "1", 1, "1", 1), *one = &operation;
+        place_send_numbers(orders, session, "billing", 0, 1);
+        assert_int_equal(billing->transport_ops->uninstall(billing->transport, WB_UNINSTALL_MESSAGES, &billing->error), WB_OK);
+        if (in_transaction)
+            assert_int_equal(orders->transport_ops->begin(session, NULL), WB_OK);
+        assert_int_equal(orders->transport_ops->send(session, &one, 1, test_now() + WB_SECOND, &orders->error), WB_OK);
+        assert_int_equal(operation.result, WB_REJECT);
+        assert_int_equal(operation.cause, WB_CAUSE_UNROUTABLE);
+        if (in_transaction)
+            assert_int_equal(orders->transport_ops->commit(session, NULL), WB_OK);
+        place_send_numbers(orders, session, "error", in_transaction, 1);
+        place_install(billing);
+        place_send_numbers(orders, session, "billing", 1, 2);
+        assert_int_equal(test_messages(with->file, "billing"), 2);
+        assert_int_equal(billing->transport_ops->uninstall(billing->transport, WB_UNINSTALL_MESSAGES, &billing->error), WB_OK);
+        place_install(billing);
+        place_send_numbers(orders, session, "billing", 3, 1); /* nothing was sent in between */
+        assert_int_equal(test_messages(with->file, "billing"), 1);
+    }
+    orders->transport_ops->close(session);
+}
+
 /* ---- exactness ------------------------------------------------------------------------- */
 
 static void order_is_that_of_sending(void **state)
@@ -562,6 +591,7 @@ int main(void)
         CASE(interrupt_ends_a_wait_and_the_next_one),
         CASE(interrupt_ends_a_wait_for_the_file),
         CASE(a_send_wakes_all_who_wait),
+        CASE(a_queue_may_be_removed_and_made_anew),
         CASE(a_transaction_spans_receive_and_send),
         CASE(a_transaction_that_was_ended_does_not_commit),
     };

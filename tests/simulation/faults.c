@@ -24,6 +24,7 @@ typedef struct {
 #define ABORTED { { WB_ABORT, WB_CAUSE_OTHER, 0 }, 1 } /* after the database has committed */
 #define SERVER { { WB_RETRY, WB_CAUSE_SERVER, 0 }, 0 }
 #define AGAIN { { WB_RETRY, WB_CAUSE_OTHER, 0 }, 1 }
+#define REFUSED { { WB_FATAL, WB_CAUSE_REFUSED, 0 }, 1 } /* perhaps by what a handler did */
 #define NONE { { WB_OK, 0, 0 }, 0 }
 /* Sending alone failed; the session lives. */
 #define SILENCE { { WB_IN_DOUBT, WB_CAUSE_SENDING, 0 }, 0 }
@@ -34,7 +35,7 @@ static const way ways[SIM_CALLS][WAYS] = {
     [SIM_CALL_OPEN_TRANSPORT] = { LOST, LOST },
     [SIM_CALL_RECEIVE] = { LOST },
     [SIM_CALL_ACKNOWLEDGE] = { LOST, LOST_REPLY },
-    [SIM_CALL_ACKNOWLEDGE_INSIDE] = { LOST, LOST_REPLY, AGAIN, SERVER },
+    [SIM_CALL_ACKNOWLEDGE_INSIDE] = { LOST, LOST_REPLY, AGAIN, SERVER, REFUSED },
     [SIM_CALL_SEND] = { LOST, LOST_REPLY, DOUBT, DOUBT_DONE, AGAIN, SILENCE, SILENCE_DONE },
     [SIM_CALL_TRANSPORT_BEGIN] = { LOST },
     [SIM_CALL_TRANSPORT_COMMIT] = { LOST, DOUBT, DOUBT_DONE, ABORTED, AGAIN },
@@ -81,6 +82,9 @@ static way meet_outage(sim_call call)
         return (way){ { WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0 }, 0 };
     if (sim_outage_is_on(SIM_BROKER_SILENT) && call == SIM_CALL_SEND)
         return (way)SILENCE;
+    if ((sim_outage_is_on(SIM_ACKNOWLEDGE_REFUSED) && call == SIM_CALL_ACKNOWLEDGE_INSIDE) ||
+        (sim_outage_is_on(SIM_TRANSPORT_COMMIT_REFUSED) && call == SIM_CALL_TRANSPORT_COMMIT))
+        return (way)AGAIN;
     if (sim_outage_is_on(SIM_STATEMENTS_FULL) && call == SIM_CALL_STATEMENT)
         return (way){ { WB_RETRY, WB_CAUSE_SERVER, 0 }, 0 };
     if (sim_outage_is_on(SIM_STATEMENTS_BREAK) && call == SIM_CALL_STATEMENT)

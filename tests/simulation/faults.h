@@ -58,6 +58,8 @@ typedef enum {
     SIM_WRITES_BREAK,    /* so do commits, but for empty ones */
     SIM_COMMITS_BREAK,   /* the server takes connections, and each commit ends it */
     SIM_DELAYED_BREAKS,  /* what changes the store of delayed messages ends the connection */
+    SIM_ACKNOWLEDGE_REFUSED, /* in a transport's transaction, of what has failed, too */
+    SIM_TRANSPORT_COMMIT_REFUSED,
     SIM_MARKS_LOST,      /* marks are made, and the reply ends with the connection */
     SIM_DATABASE_DOWN,
     SIM_STORE_DOWN, /* that of deduplication */

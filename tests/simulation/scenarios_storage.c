@@ -284,6 +284,33 @@ static void prepare_closes(void)
     sim_scene_add(8, SIM_GOOD);
 }
 
+/* What has failed can neither leave nor be done again: it waits, and time goes on. */
+static void prepare_moves_refused(void)
+{
+    sim_shape_plain(WB_MODE_TRANSACTION_SCOPE, 0);
+    sim_scene_add(2, SIM_FAILING);
+    sim_scene_add(2, SIM_POISON);
+    the_shape.steps_max = 20000; /* who does not pause takes more */
+}
+
+static void drive_moves_refused(sim_outage outage)
+{
+    sim_outage_start(outage, sim_now() + 120 * WB_SECOND);
+    sim_drive_start();
+    sim_sleep(121 * WB_SECOND);
+    sim_scene_end(SIM_HOUR);
+}
+
+static void drive_moves_unacknowledged(void)
+{
+    drive_moves_refused(SIM_ACKNOWLEDGE_REFUSED);
+}
+
+static void drive_moves_uncommitted(void)
+{
+    drive_moves_refused(SIM_TRANSPORT_COMMIT_REFUSED);
+}
+
 /* A privilege that an operator takes away is no message's fault: the worker says so and ends. */
 static void drive_forbidden_by_operator(void)
 {
@@ -396,6 +423,9 @@ const sim_scenario sim_scenarios_storage[] = {
     { "ends_storm", "the same, and five minutes in which any call fails", prepare_ends, drive_ends_storm },
     { "ends_company", "the same among others that fail", prepare_ends_company, sim_scene_good_first },
     { "closes", "handlers that close the transport's connection", prepare_closes, sim_scene_good_first },
+    { "moves_unacknowledged", "two minutes in which no transaction acknowledges", prepare_moves_refused,
+      drive_moves_unacknowledged },
+    { "moves_uncommitted", "the same, and none is committed", prepare_moves_refused, drive_moves_uncommitted },
     { "forbids", "handlers whose session is forbidden to commit, or everything behind it", prepare_forbids,
       drive_forbids },
     { "forbids_plain", "the same without outbox", prepare_forbids_plain, drive_forbids },

@@ -24,12 +24,6 @@ static int is_missing(int code, const char *text)
     return (code & 0xff) == SQLITE_ERROR && strncmp(text, "no such table", sizeof "no such table" - 1) == 0;
 }
 
-/* It was possible when the transaction began. */
-static int is_of_company(const wb_sqlite_database *db, const wb_sqlite_db_meaning *meaning)
-{
-    return db->shared && meaning->result == WB_FATAL && !meaning->is_servers;
-}
-
 /* No room for a log, or for its index, is an I/O error to SQLite, or a file that cannot be opened. It is called a full disk;
  * the class stays, since who met it in a commit does not know what was done. */
 static int is_for_room(const wb_sqlite_database *db, int native)
@@ -41,15 +35,12 @@ int wb_sqlite_db_fail(wb_sqlite_database *db, int code, const char *doing, wb_er
 {
     static const wb_sqlite_db_meaning missing = { SQLITE_ERROR, WB_FATAL, WB_CAUSE_MISSING, 0,
                                                   ": run waybill install" };
-    static const wb_sqlite_db_meaning company = { SQLITE_ERROR, WB_RETRY, WB_CAUSE_OTHER, 0,
-                                                  ": a handler of this transaction made it so" };
     const char *text = db->handle ? sqlite3_errmsg(db->handle) : sqlite3_errstr(code);
     const wb_sqlite_db_meaning *meaning = is_missing(code, text) ? &missing : wb_sqlite_db_meaning_of(code);
-    if (is_of_company(db, meaning))
-        meaning = &company;
     int native = db->handle ? sqlite3_extended_errcode(db->handle) : code;
     const int is_full = is_for_room(db, native);
     db->failure = code & 0xff;
+    db->lacks_table = meaning == &missing;
     return db->host->fail(db->host, error, meaning->result, meaning->cause, native, "could not %s in \"%s\": %s%s", doing,
                           db->path, is_full ? sqlite3_errstr(SQLITE_FULL) : text,
                           is_full ? wb_sqlite_db_meaning_of(SQLITE_FULL)->remedy : meaning->remedy);
@@ -361,9 +352,10 @@ int wb_sqlite_db_prepare(wb_sqlite_database *db, sqlite3_stmt **statement, const
     if (*statement)
         return WB_OK;
     int code = sqlite3_prepare_v3(db->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, statement, NULL);
+    db->lacks_table = (code & 0xff) == SQLITE_ERROR;
     if (code == SQLITE_OK)
         return WB_OK;
-    if ((code & 0xff) == SQLITE_ERROR && !db->shared) /* our SQL is right, so a table is missing */
+    if (db->lacks_table) /* our SQL is right, so a table is missing */
         return db->host->fail(db->host, error, WB_FATAL, WB_CAUSE_MISSING, code,
                               "\"%s\" lacks its tables: %s; run `waybill install`", db->path,
                               sqlite3_errmsg(db->handle));

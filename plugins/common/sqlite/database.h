@@ -44,9 +44,10 @@ typedef struct wb_sqlite_database {
     uint32_t jitter;
     int failure;    /* the result code that wb_sqlite_db_fail() saw last */
     int committing; /* a COMMIT that is not ours is refused */
-    /** Others run statements in the transaction that is open, on this connection: what is then refused for no fault of the
-     *  file's is their doing, WB_RETRY with WB_CAUSE_OTHER. Ends with the transaction. */
+    /** Others may run statements in the transaction that is open, on this connection: a rollback puts it back also where they
+     *  ended that. Ends with the transaction. */
     int shared;
+    int lacks_table; /* what failed last did so because a table is not there */
     int log_pages;  /* in the log after the last commit */
     sqlite3_stmt *begin;
     sqlite3_stmt *commit;

@@ -255,8 +255,15 @@ static int send_to_queue(wb_transport_session *session, wb_operation *operation,
 {
     wb_sqlite_route *to = NULL;
     int result = route_of_name(session, operation->destination, &to, error);
-    if (result == WB_OK && to)
-        return insert(session, to, operation, error);
+    if (result == WB_OK && to) {
+        result = insert(session, to, operation, error);
+        if (result == WB_OK || !session->db.lacks_table)
+            return result;
+        free_route(to); /* the queue was removed; perhaps it was made anew */
+        result = route_of_name(session, operation->destination, &to, error);
+        if (result == WB_OK && to)
+            return insert(session, to, operation, error);
+    }
     char name[WB_SQLITE_REASON_NAME_SIZE];
     if (result == WB_OK)
         wb_sqlite_reason_refuse(session, operation, WB_CAUSE_UNROUTABLE, "no queue \"%s\" in \"%s\"",

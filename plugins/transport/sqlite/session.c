@@ -218,6 +218,7 @@ int wb_sqlite_session_begin(wb_transport_session *session, wb_error *error)
         result = wb_sqlite_claim_verify(session, error);
     if (result != WB_OK)
         wb_sqlite_db_rollback(&session->db);
+    session->db.shared = result == WB_OK;
     session->watched = wb_sqlite_db_watch(session->db.handle);
     session->in_transaction = result == WB_OK;
     return result;
@@ -285,6 +286,5 @@ int wb_sqlite_session_rollback(wb_transport_session *session, wb_error *error)
 /* NULL when a handler has closed it. */
 void *wb_sqlite_session_native(wb_transport_session *session)
 {
-    session->db.shared = session->in_transaction;
     return session->db.handle;
 }
