@@ -464,6 +464,11 @@ static int leave_statement(const misdeed *m)
     return script_leave_unread(m->ctx, "select 1 union select 2");
 }
 
+static int send_unread(const misdeed *m)
+{
+    return script_send_unread(m->ctx, m->argument);
+}
+
 static int leave_behind(const misdeed *m)
 {
     return script_leave_behind(m->ctx, m->argument);
@@ -516,6 +521,7 @@ static const struct {
     { "reset", reset_connection },
     { "statement", leave_statement },
     { "leave-behind", leave_behind },
+    { "send-unread", send_unread },
 };
 
 int script_misdo(wb_context *ctx, const wb_message *message, const char *name, const char *argument)

@@ -132,6 +132,9 @@ my %misuse = (
     },
     pgsql => {
         unread => { do => ['unread select 1'], fails => qr/unread/ },
+        unawaited => { do => ['misdo send-unread select 1'], fails => qr/unread/ },
+        'unawaited-commit' => { do => ['misdo send-unread commit'], fails => qr/unread|$ended/, commits => 1 },
+        'unawaited-rollback' => { do => ['misdo send-unread rollback'], fails => qr/unread|$ended/ },
         commits => { do => ['sql commit'], fails => $ended, commits => 1 },
         'rolls-back' => { do => ['sql rollback'], fails => $ended },
         'commits-and-begins' => { do => ['sql commit; begin'], fails => $ended, commits => 1 },
@@ -143,6 +146,9 @@ my %misuse = (
     },
     mysql => {
         unread => { do => ['unread select 1'], fails => qr/unread/ },
+        unawaited => { do => ['misdo send-unread select 1'], fails => qr/unread/ },
+        'unawaited-commit' => { do => ['misdo send-unread commit'], fails => qr/unread|$ended/, commits => 1 },
+        'unawaited-rollback' => { do => ['misdo send-unread rollback'], fails => qr/unread|$ended/ },
         commits => { do => ['sql commit'], fails => $ended, commits => 1 },
         'rolls-back' => { do => ['sql rollback'], fails => $ended },
         'commits-and-begins' => { do => [ 'sql commit', 'again begin' ], fails => $ended, commits => 1 },

@@ -16,6 +16,8 @@ int script_defer(wb_context *ctx, const char *sql);
 /** What a handler must not leave behind. */
 int script_leave_unread(wb_context *ctx, const char *sql);
 int script_leave_pipeline(wb_context *ctx);
+/** Sent, and its answer not waited for. */
+int script_send_unread(wb_context *ctx, const char *sql);
 /** Close the connection, which is not its own; on SQLite, if told so, after everybody's statements. */
 int script_close(wb_context *ctx, int with_statements);
 /** Or have it made anew. */

@@ -47,6 +47,12 @@ int script_leave_unread(wb_context *ctx, const char *sql)
     return query(ctx, wb_mysql(ctx), sql);
 }
 
+int script_send_unread(wb_context *ctx, const char *sql)
+{
+    MYSQL *db = wb_mysql(ctx);
+    return db ? answered(ctx, db, mysql_send_query(db, sql, strlen(sql))) : wb_fail(ctx, WB_RETRY, "no connection");
+}
+
 int script_leave_pipeline(wb_context *ctx)
 {
     MYSQL *db = wb_mysql(ctx);

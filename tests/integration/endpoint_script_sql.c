@@ -112,6 +112,12 @@ int script_has_storage(wb_context *ctx)
     return wb_pgsql(ctx) || wb_sqlite(ctx);
 }
 
+int script_send_unread(wb_context *ctx, const char *sql)
+{
+    PGconn *db = wb_pgsql(ctx);
+    return db && PQsendQuery(db, sql) ? WB_OK : WB_RETRY;
+}
+
 int script_leave_pipeline(wb_context *ctx)
 {
     PGconn *db = wb_pgsql(ctx);

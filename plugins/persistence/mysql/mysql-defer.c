@@ -97,6 +97,8 @@ static int found(wb_storage_session *s, int result, const char *text)
     return s->sql.failure.result;
 }
 
+#define MYS_UNREAD "the handler left results unread"
+
 static int has_unread_results(const MYSQL *c)
 {
     return c->status != MYSQL_STATUS_READY || c->server_status & SERVER_MORE_RESULTS_EXIST;
@@ -131,7 +133,7 @@ static int inspect_last_error(wb_storage_session *s)
 static int inspect_connection(wb_storage_session *s)
 {
     if (has_unread_results(s->connection))
-        return found(s, WB_REJECT, "the handler left results unread");
+        return found(s, WB_REJECT, MYS_UNREAD);
     if (inspect_last_error(s) != WB_OK)
         return s->sql.failure.result;
     if (s->watch.another)
@@ -151,15 +153,37 @@ static void look_for_end(wb_storage_session *s)
     s->sql.state = WB_SQL_LOST;
 }
 
+/* The library numbers the packets of a command and its answer from 0 on, and a command is one (of up to 16 MiB): so none has come for
+ * what went out last. Two commands have no answer. */
+static int is_unanswered(const MYSQL *c)
+{
+    enum { COMMAND_AT = 4 }; /* behind the packet's head */
+    return c->net.pvio && c->net.pkt_nr == 1 && c->net.buff[COMMAND_AT] != COM_STMT_CLOSE &&
+           c->net.buff[COMMAND_AT] != COM_STMT_SEND_LONG_DATA;
+}
+
+/* What a handler sent and did not wait for (mysql_send_query) is answered in the place of ours: it is heard here, where it is known
+ * whose it is, and what it did to the transaction is seen. */
+static int hear_answer(wb_storage_session *s)
+{
+    if (!s->sql.handed_out || s->sql.state != WB_SQL_OPEN || !s->connection || !is_unanswered(s->connection))
+        return 0;
+    (void)mysql_read_query_result(s->connection);
+    return 1;
+}
+
 /* First whether a handler ended the transaction: what came after it, the end of the connection
  * too, hides it from the host. */
 int mys_defer_inspect(wb_storage_session *s)
 {
     look_for_end(s);
+    const int was_unanswered = hear_answer(s);
     if (s->sql.handed_out && s->watch.ended)
         return wb_sql_note(s, WB_REJECT, WB_CAUSE_OTHER, s->sql.last_item,
                            mys_guard_was_reset(&s->guard) ? MYS_RESET : MYS_ENDED);
     if (s->sql.state != WB_SQL_OPEN || s->sql.flush_failed || s->sql.failure.result != WB_OK)
         return s->sql.failure.result;
+    if (was_unanswered)
+        return found(s, WB_REJECT, MYS_UNREAD);
     return s->sql.handed_out ? inspect_connection(s) : WB_OK;
 }
