@@ -4,6 +4,7 @@
  */
 #include "config.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -39,6 +40,7 @@ typedef struct project {
     const char *templates[2]; /* whose files it has */
     rule rules[RULES_MAX];    /* the first that fits; ends with from NULL */
     char table[NAME_MAX_SIZE + 16];
+    char macro[NAME_MAX_SIZE + 3]; /* what macros have in their names, "_NAME_" */
 } project;
 
 /* ---- files ------------------------------------------------------------------------------- */
@@ -218,6 +220,13 @@ static int new_handler(const cli_values *v, project *p)
     return check_name(p->name, ", \"-\"") == EX_OK ? write_handler(p, transport, persistence) : EX_USAGE;
 }
 
+static void name_macros(project *p)
+{
+    (void)snprintf(p->macro, sizeof p->macro, "_%s_", p->name);
+    for (char *at = p->macro; *at; at++)
+        *at = (char)toupper((unsigned char)*at);
+}
+
 /* The templates are plugins that work: what they are called is replaced, and not what else has that in its name. */
 static int new_plugin(const cli_values *v, project *p)
 {
@@ -235,6 +244,8 @@ static int new_plugin(const cli_values *v, project *p)
                                : (rule){ "Copy the folder, rename `lmdb`, and replace", "Replace", NULL };
     p->rules[1] = is_transport ? (rule){ "null", p->name, NULL }
                                : (rule){ "lmdb", p->name, "<[b" }; /* <lmdb.h>, pkg-config's [lmdb], liblmdb */
+    name_macros(p);
+    p->rules[2] = (rule){ "_LMDB_", p->macro, NULL };
     return write_project(p);
 }
 

@@ -155,6 +155,7 @@ my %misuse = (
         'rolls-back-and-begins' => { do => [ 'sql rollback', 'again begin' ], fails => $ended },
         closes => { do => ['misdo close'], fails => qr/closed the connection/ },
         resets => { do => ['misdo reset'], fails => qr/reset/ },
+        'locks-tables' => { do => ['sql lock tables effects write'], fails => $ended, commits => 1 },
         'commits-and-closes' => { do => [ 'sql commit', 'misdo close' ], fails => $ended, commits => 1 },
         'fork-exec' => {},
     },

@@ -84,7 +84,7 @@ my %sources = (transport => 'carrier.c', persistence => 'plugin.c file.c transac
 my %libraries = (transport => '', persistence => '-llmdb');
 for my $kind (qw(transport persistence)) {
     succeeds("a $kind", $waybill, 'new', 'plugin', $kind, 'carrier', '--directory', $kind);
-    my @named = grep { Endpoint::read_file($_) =~ /\bnull|(?<![<\[b])lmdb/ } glob "$kind/*";
+    my @named = grep { Endpoint::read_file($_) =~ /\bnull|_LMDB_|(?<![<\[b])lmdb/ } glob "$kind/*";
     is "@named", '', 'nothing has the old name';
     succeeds('it builds', "cd $kind && mkdir -p $kind &&", "cc -std=c11 -Wall -Wextra -Werror -shared -fPIC -fvisibility=hidden -I$Endpoint::source/include $sources{$kind} $libraries{$kind} -o $kind/carrier.so");
     local $ENV{WAYBILL_PLUGIN_DIR} = "$work/$kind";

@@ -391,6 +391,34 @@ static void test_savepoint_does_not_hide_a_deferred_failure(void **state)
     ops->close(s);
 }
 
+/* Messages share a transaction, and its names: who goes back to what another left undoes what is between. */
+static void test_savepoint_of_another_message(void **state)
+{
+    static const char insert[] = "insert into business (item) values (5)";
+    wb_storage_session *s = open_session(&orders);
+    (void)state;
+    begin_batch(s, 10);
+    exec(api->connection(s, 1), "savepoint mine");
+    assert_int_equal(ops->check(s, 1, &failure), WB_OK);
+    exec(api->connection(s, 2), insert);
+    assert_int_equal(ops->check(s, 2, &failure), WB_OK);
+    exec(api->connection(s, 3), "rollback to savepoint mine; release mine");
+    assert_int_equal(ops->check(s, 3, &failure), WB_ABORT);
+    assert_int_equal(ops->rollback(s, &failure), WB_OK);
+
+    begin_batch(s, 11); /* released, or one's own, it harms nobody */
+    exec(api->connection(s, 1), "savepoint mine; release mine");
+    assert_int_equal(ops->check(s, 1, &failure), WB_OK);
+    exec(api->connection(s, 2), insert);
+    assert_int_equal(ops->check(s, 2, &failure), WB_OK);
+    exec(api->connection(s, 3), "savepoint mine");
+    exec(api->connection(s, 3), "rollback to mine");
+    assert_int_equal(ops->check(s, 3, &failure), WB_OK);
+    assert_int_equal(commit_batch(s, 11, "x", NULL), WB_OK);
+    assert_int_equal(observe_number("select count(*) from business"), 1);
+    ops->close(s);
+}
+
 static void test_handler_ends_transaction(void **state)
 {
     wb_storage_session *s = open_session(&orders);
@@ -473,6 +501,7 @@ int main(void)
         TEST(test_handler_leaves_transaction_failed),
         TEST(test_handler_recovers_by_savepoint),
         TEST(test_savepoint_does_not_hide_a_deferred_failure),
+        TEST(test_savepoint_of_another_message),
         TEST(test_handler_ends_transaction),
         TEST(test_handler_leaves_results_unread),
         TEST(test_no_connection_outside_of_a_transaction),

@@ -274,7 +274,7 @@ static void test_one_of_two_ended_it(void **state)
     size_t item = 0;
     (void)state;
     begin_claims(s, 10, &claim, 1);
-    assert_int_equal(query_plain(s, 1, "savepoint mine; rollback to mine; rollback to mine"), 0);
+    assert_int_equal(query_plain(s, 1, "savepoint mine; rollback to mine; rollback to mine; release mine"), 0);
     assert_int_equal(query_plain(s, 2, "rollback; begin"), 0);
     assert_int_equal(ops->check(s, 2, &failure), WB_OK);
     assert_int_equal(commit_batch(s, 10, "x", &item), WB_REJECT);

@@ -263,6 +263,37 @@ static void a_handler_cannot_replace_the_hooks(void **state)
     with->ops->close(session);
 }
 
+/* Messages share a transaction, and its names: who goes back to what another left undoes what is between. */
+static void a_savepoint_is_its_messages_own(void **state)
+{
+    fixture *with = *state;
+    static const char *const ways[] = { "rollback to mine", " /* mine */ ROLLBACK TO SAVEPOINT mine; release mine", "-- mine\nrollback to mine" };
+    const wb_sqlite_api *api;
+    wb_storage_session *session = place_storage(&with->at);
+    api = with->ops->interface(session, WB_SQLITE_INTERFACE);
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        assert_int_equal(claim(with, session, 7, "a"), 0);
+        assert_int_equal(run(api->connection(session, 1), "savepoint mine"), SQLITE_OK);
+        assert_int_equal(with->ops->check(session, 1, NULL), WB_OK);
+        assert_int_equal(run(api->connection(session, 2), "insert into business(n) values(1)"), SQLITE_OK);
+        assert_int_equal(with->ops->check(session, 2, NULL), WB_OK);
+        assert_int_equal(run(api->connection(session, 3), ways[i]), SQLITE_OK);
+        assert_int_equal(with->ops->check(session, 3, NULL), WB_ABORT);
+        assert_int_equal(with->ops->rollback(session, NULL), WB_OK);
+    }
+    assert_int_equal(claim(with, session, 7, "a"), 0); /* released, or one's own, it harms nobody */
+    assert_int_equal(run(api->connection(session, 1), "savepoint mine; release mine"), SQLITE_OK);
+    assert_int_equal(with->ops->check(session, 1, NULL), WB_OK);
+    assert_int_equal(run(api->connection(session, 2), "insert into business(n) values(1)"), SQLITE_OK);
+    assert_int_equal(with->ops->check(session, 2, NULL), WB_OK);
+    assert_int_equal(run(api->connection(session, 3), "savepoint mine"), SQLITE_OK);
+    assert_int_equal(run(api->connection(session, 3), "rollback to mine"), SQLITE_OK);
+    assert_int_equal(with->ops->check(session, 3, NULL), WB_OK);
+    assert_int_equal(commit(with, session, 7, NULL), WB_OK);
+    assert_int_equal(test_query(with->data, "select count(*) from business"), 1);
+    with->ops->close(session);
+}
+
 /* The next message's statements are not refused, nor ours, in this transaction or the next. */
 static void what_a_handler_leaves_ends_with_its_call(void **state)
 {
@@ -668,6 +699,7 @@ int main(void)
         CASE(unless_that_is_not_wanted),
         CASE(a_handler_cannot_end_the_transaction),
         CASE(a_handler_cannot_replace_the_hooks),
+        CASE(a_savepoint_is_its_messages_own),
         CASE(what_a_handler_leaves_ends_with_its_call),
         CASE(what_a_session_leaves_ends_with_its_rollback),
         CASE(a_handlers_busy_timeout_ends_with_its_batch),

@@ -3,17 +3,11 @@
 
 #include "plugins/persistence/mysql/mysql-exchange.h"
 
-#include <errmsg.h>
-#include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 
 #include "plugins/persistence/mysql/mysql-dialect.h"
 #include "plugins/persistence/mysql/mysql-session.h"
-
-#define MILLISECOND INT64_C(1000000)
 
 /* ---- composing ------------------------------------------------------------------ */
 
@@ -239,45 +233,6 @@ static void run_part(wb_storage_session *s, size_t first, size_t last, const cha
         (void)read_option(s);
 }
 
-/* Until then; 0: for ever. */
-static int wait_for_more(const wb_storage_session *s, struct pollfd *socket, int64_t until)
-{
-    int r;
-    do {
-        const int64_t left = until ? until - s->host->now() : 0;
-        if (left < 0)
-            return 0;
-        r = poll(socket, 1, until ? (int)((left + MILLISECOND - 1) / MILLISECOND) : -1);
-    } while (r < 0 && errno == EINTR);
-    return r > 0;
-}
-
-/* A statement of a handler that nobody awaited is answered in the place of ours, and the server may not have read ours yet. It
- * never does once the connection has ended, so whoever was quicker would decide whether COMMIT runs: the server is heard out,
- * until it takes its leave, but no longer than it has for an answer. */
-static void hear_out(wb_storage_session *s)
-{
-    MYSQL *c = s->connection;
-    const int64_t timeout = s->persistence->config->reply_timeout;
-    const int64_t until = timeout ? s->host->now() + timeout : 0;
-    struct pollfd socket = { .fd = (int)mysql_get_socket(c), .events = POLLIN };
-    char answer[4096];
-
-    /* the library waits for the rest of what it took for our answer */
-    c->status = MYSQL_STATUS_READY;
-    c->server_status &= ~SERVER_MORE_RESULTS_EXIST;
-    if (c->methods->db_command(c, COM_QUIT, "", 0, 1, NULL) != 0)
-        return;
-    while (wait_for_more(s, &socket, until) && recv(socket.fd, answer, sizeof answer, 0) > 0)
-        ;
-}
-
-static int is_silent(const wb_storage_session *s)
-{
-    const unsigned code = s->sql.failure.native_code;
-    return code == CR_SERVER_LOST || code == CR_SERVER_GONE_ERROR;
-}
-
 int mys_exchange_run(wb_storage_session *s, const char *crash_point)
 {
     mys_exchange *x = &s->exchange;
@@ -294,7 +249,5 @@ int mys_exchange_run(wb_storage_session *s, const char *crash_point)
         return WB_OK;
     if (x->commit_sent && s->sql.failure.result == WB_OK)
         mys_failure_lost(s, "the server did not end the transaction at COMMIT");
-    if (x->commit_sent && s->sql.state == WB_SQL_LOST && !is_silent(s))
-        hear_out(s);
     return s->sql.failure.result;
 }

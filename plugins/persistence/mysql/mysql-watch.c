@@ -9,6 +9,7 @@
 /* Places in the state, "T___W___" for instance: explicit transaction that has written. */
 #define STATE_KIND 0
 #define STATE_WRITTEN 4
+#define STATE_LOCKED 7 /* by LOCK TABLES, which commits */
 #define STATE_SIZE 8
 
 static void take_state(mys_watch *w, const MARIADB_CONST_STRING *state)
@@ -17,7 +18,9 @@ static void take_state(mys_watch *w, const MARIADB_CONST_STRING *state)
         return;
     const int written = state->str[STATE_WRITTEN] == 'W';
     /* ours was begun explicitly, and does not unwrite what it wrote */
-    if (state->str[STATE_KIND] == 'I')
+    if (state->str[STATE_LOCKED] == 'L')
+        w->ended = 1;
+    else if (state->str[STATE_KIND] == 'I')
         w->another = 1;
     else if (w->written && !written)
         w->ended = 1;

@@ -172,9 +172,14 @@ void pgsql_guard_watch(wb_storage_session *s, const PGresult *result)
     pgsql_guard *g = &s->guard;
     const int is_end = is_tag(result, "COMMIT") || is_tag(result, "PREPARE TRANSACTION");
 
+    if (is_tag(result, "SAVEPOINT"))
+        g->savepoints++;
+    else if (is_tag(result, "RELEASE") && g->savepoints)
+        g->savepoints--;
     if (!is_end && !is_tag(result, "ROLLBACK"))
         return;
     g->is_ended |= is_end;
+    g->went_back |= !is_end && g->inherited && g->savepoints <= g->inherited; /* it has none of its own */
     if (!g->suspects || g->suspect != s->sql.last_item)
         g->suspects++;
     if (g->suspects == 1)
@@ -194,8 +199,10 @@ void pgsql_guard_hand_out(wb_storage_session *s, size_t item)
     pgsql_guard *g = &s->guard;
     if (!g->users)
         g->user = item;
-    if (!g->users || s->sql.last_item != item)
+    if (!g->users || s->sql.last_item != item) {
         g->users++;
+        g->inherited = g->savepoints;
+    }
     g->is_left = 1;
 }
 
@@ -218,6 +225,7 @@ void pgsql_guard_forget(wb_storage_session *s)
     pgsql_clear(&g->began);
     g->is_ended = 0;
     g->suspects = g->users = 0;
+    g->savepoints = g->inherited = g->went_back = 0;
 }
 
 void pgsql_guard_free(pgsql_guard *guard)

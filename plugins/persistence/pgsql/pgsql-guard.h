@@ -34,6 +34,9 @@ typedef struct pgsql_guard {
     int is_ended;          /* a statement that ends transactions was seen */
     int suspects;          /* handlers that ended it, or went back to a savepoint */
     size_t suspect;        /* the item of the first */
+    int savepoints;        /* that were set and not released, as far as statements tell */
+    int inherited;         /* so many of them when the handler got the connection: another message's */
+    int went_back;         /* a handler that had such, and none of its own, rolled back */
     size_t users;          /* handlers of this transaction that had the connection */
     size_t user;           /* the item of the first */
 } pgsql_guard;

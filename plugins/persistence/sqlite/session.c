@@ -92,6 +92,11 @@ static uint64_t rollbacks_of(const wb_storage_session *session)
     return session->joined ? thread_rollbacks : session->rollbacks;
 }
 
+static wb_sqlite_savepoints *savepoints_of(wb_storage_session *session)
+{
+    return session->joined ? NULL : &session->savepoints;
+}
+
 static sqlite3 *handle_of(const wb_storage_session *session)
 {
     return session->joined ? session->joined : session->db.handle;
@@ -118,6 +123,7 @@ static int are_hooks_ours(wb_storage_session *session)
 void wb_sqlite_storage_watch(wb_storage_session *session)
 {
     (void)hook(session);
+    wb_sqlite_savepoints_begin(savepoints_of(session), handle_of(session));
     session->rollbacks_before = rollbacks_of(session);
     session->watched = wb_sqlite_db_watch(handle_of(session));
 }
@@ -150,7 +156,7 @@ int wb_sqlite_storage_join(wb_storage_session *session, void *native, wb_error *
 
 static sqlite3 *connection(void *session, size_t item)
 {
-    (void)item;
+    wb_sqlite_savepoints_hand_out(savepoints_of(session), item);
     return handle_of(session);
 }
 
@@ -193,7 +199,7 @@ int wb_sqlite_storage_check(wb_storage_session *session, size_t item, wb_error *
     (void)item;
     if (was_closed(session))
         return host->fail(host, error, WB_REJECT, WB_CAUSE_OTHER, 0, "the handler closed the connection");
-    const int is_known = are_hooks_ours(session);
+    const int is_known = are_hooks_ours(session), went_back = wb_sqlite_savepoints_went_back(savepoints_of(session));
     int result = wb_sqlite_storage_check_server(session, error);
     if (result != WB_OK)
         return result;
@@ -201,6 +207,9 @@ int wb_sqlite_storage_check(wb_storage_session *session, size_t item, wb_error *
         return host->fail(host, error, WB_REJECT, WB_CAUSE_OTHER, 0,
                           "the handler replaced the commit or rollback hook: nobody knows whether "
                           "it ended the transaction");
+    if (wb_sqlite_storage_is_intact(session) && went_back)
+        return host->fail(host, error, WB_ABORT, WB_CAUSE_OTHER, 0,
+                          "a handler rolled back to a savepoint that another message's left");
     if (wb_sqlite_storage_is_intact(session)) {
         reset_forgotten(handle);
         return WB_OK;
