@@ -150,7 +150,7 @@ int wb_stage_isolate(wb_worker *w, int result, wb_item *culprit, const wb_error 
         culprit = only;
     if (culprit && culprit->verdict == WB_VERDICT_OPEN && !is_forgiven(w, result, culprit, error))
         blame(w, culprit, result, error, sure);
-    if (!culprit && w->batch_size == 1)
+    if (!culprit && result != WB_ABORT && w->batch_size == 1) /* else the worker backs off, without a line */
         wait_to_move(w, w->batch[0], error);
     return result == WB_ABORT ? result : WB_OK;
 }
