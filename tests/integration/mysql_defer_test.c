@@ -516,6 +516,41 @@ static void test_handler_recovers_from_an_error(void **state)
     ops->close(s);
 }
 
+/* Messages share a transaction, and its names: who goes back to what another left undoes what is between. */
+static void test_savepoint_of_another_message(void **state)
+{
+    static const char *const ways[] = { "rollback to mine", " /* mine */ ROLLBACK TO SAVEPOINT mine", "-- mine\nrollback to mine",
+                                        "/*!40000 rollback to mine */" };
+    static const char insert[] = "insert into business (item) values (5)";
+    wb_storage_session *s = open_session(&orders);
+    (void)state;
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        begin_batch(s, 10);
+        exec(api->connection(s, 1), "savepoint mine");
+        assert_int_equal(ops->check(s, 1, &failure), WB_OK);
+        exec(api->connection(s, 2), insert);
+        assert_int_equal(ops->check(s, 2, &failure), WB_OK);
+        exec(api->connection(s, 3), ways[i]);
+        assert_int_equal(ops->check(s, 3, &failure), WB_ABORT);
+        assert_int_equal(ops->rollback(s, &failure), WB_OK);
+    }
+    begin_batch(s, 11); /* released, or one's own, it harms nobody */
+    exec(api->connection(s, 1), "savepoint mine");
+    exec(api->connection(s, 1), "release savepoint mine");
+    assert_int_equal(ops->check(s, 1, &failure), WB_OK);
+    exec(api->connection(s, 2), insert);
+    assert_int_equal(ops->check(s, 2, &failure), WB_OK);
+    exec(api->connection(s, 3), "savepoint mine");
+    exec(api->connection(s, 3), "rollback to mine");
+    assert_int_equal(ops->check(s, 3, &failure), WB_OK);
+    exec(api->connection(s, 4), "savepoint mine"); /* in spite of the one that stayed */
+    exec(api->connection(s, 4), "rollback to mine");
+    assert_int_equal(ops->check(s, 4, &failure), WB_OK);
+    assert_int_equal(commit_batch(s, 11, "x", NULL), WB_OK);
+    assert_int_equal(observe_number("select count(*) from business"), 1);
+    ops->close(s);
+}
+
 static void test_handler_ends_transaction(void **state)
 {
     static const struct {
@@ -612,6 +647,7 @@ int main(void)
         TEST(test_prepared_statements_work),
         TEST(test_flushed_failure_is_the_items),
         TEST(test_handler_recovers_from_an_error),
+        TEST(test_savepoint_of_another_message),
         TEST(test_handler_ends_transaction),
         TEST(test_handler_leaves_results_unread),
         TEST(test_no_connection_outside_of_a_transaction),

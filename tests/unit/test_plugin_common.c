@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What plugins share: names of this machine, certificates, names that are known, threads, failures.
+ * What plugins share: names of this machine, certificates, names that are known, savepoints, threads, failures.
  */
 #include <config.h>
 
@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -19,6 +20,7 @@
 #include "plugins/common/failure.h"
 #include "plugins/common/known.h"
 #include "plugins/common/loopback.h"
+#include "plugins/common/savepoints.h"
 #include "plugins/common/servers.h"
 #include "plugins/common/thread.h"
 #include "plugins/common/types_of.h"
@@ -238,6 +240,63 @@ static void test_types_of_an_operation(void **state)
     assert_string_equal(wb_common_types_of(&operation), "");
 }
 
+/* Of a handler behind another one that left so many savepoints; whoever reads behind the text is told of by a sanitizer. */
+static int goes_back(int inherited, const char *text)
+{
+    wb_common_savepoints of = { .count = inherited };
+    const size_t size = strlen(text);
+    char *copy = malloc(size + !size);
+    assert_non_null(copy);
+    memcpy(copy, text, size);
+    wb_common_savepoints_hand_out(&of, 1);
+    wb_common_savepoints_hear(&of, copy, size);
+    free(copy);
+    return of.went_back;
+}
+
+static void test_savepoints_in_any_text(void **state)
+{
+    static const char *const back[] = {
+        "rollback to a", "ROLLBACK TO SAVEPOINT a", " \t\r\n; rollback to a", "/* a */ rollback to a", "-- a\nrollback to a",
+        "# a\nrollback to a", "/*!rollback to a */", "/*!50701 rollback to a*/", "select 1; rollback to a", "select ';'; rollback to a",
+        "select ''';savepoint b'; rollback to a", "select \";savepoint b\"; rollback to a", "select `;savepoint b`; rollback to a",
+        "savepoint b; release b; rollback to a", "release a; rollback to a",
+    };
+    static const char *const harmless[] = {
+        "", ";", "rollbac", "/* rollback to a", "-- rollback to a", "/", "/*!", "/*!50701", "select 'x; rollback to a'",
+        "select \"x; rollback to a", "savepoint b; rollback to b", "insert into rollback values (1)",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof back / sizeof back[0]; i++)
+        if (!goes_back(1, back[i]) || goes_back(0, back[i]))
+            fail_msg("%s", back[i]);
+    for (size_t i = 0; i < sizeof harmless / sizeof harmless[0]; i++)
+        if (goes_back(1, harmless[i]))
+            fail_msg("%s", harmless[i]);
+}
+
+/* Two calls for the connection are one handler's: what the first set is its own. */
+static void test_savepoints_of_ones_own(void **state)
+{
+    wb_common_savepoints of = { 0 };
+    (void)state;
+    wb_common_savepoints_hand_out(&of, 0);
+    wb_common_savepoints_set(&of);
+    wb_common_savepoints_hand_out(&of, 0);
+    wb_common_savepoints_roll_back(&of);
+    assert_false(of.went_back);
+    wb_common_savepoints_release(&of);
+    wb_common_savepoints_release(&of); /* one more than were set: a statement that failed */
+    wb_common_savepoints_set(&of);
+    wb_common_savepoints_hand_out(&of, 1);
+    wb_common_savepoints_set(&of);
+    wb_common_savepoints_roll_back(&of);
+    assert_false(of.went_back);
+    wb_common_savepoints_release(&of);
+    wb_common_savepoints_roll_back(&of);
+    assert_true(of.went_back);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -250,6 +309,8 @@ int main(void)
         cmocka_unit_test(test_known_names_are_bounded),
         cmocka_unit_test(test_threads_take_no_signals),
         cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_savepoints_in_any_text),
+        cmocka_unit_test(test_savepoints_of_ones_own),
         cmocka_unit_test(test_types_of_an_operation),
     };
     return cmocka_run_group_tests_name("what plugins share", tests, NULL, NULL);

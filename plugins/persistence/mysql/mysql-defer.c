@@ -140,13 +140,15 @@ static int inspect_connection(wb_storage_session *s)
         return found(s, WB_ABORT,
                      "the server rolled the transaction back, and the handler went on after that "
                      "error");
+    if (s->guard.savepoints.seen.went_back)
+        return found(s, WB_ABORT, WB_COMMON_WENT_BACK);
     return WB_OK;
 }
 
 /* Its statements know that a connection was closed, and outlive it. */
 static void look_for_end(wb_storage_session *s)
 {
-    if (!s->sql.handed_out || !s->connection || !mys_guard_let_go(s))
+    if (!s->sql.handed_out || !s->connection || !mys_guard_take_back(s))
         return;
     s->sql.failure.result = WB_OK; /* this outranks what failed before */
     (void)wb_sql_note(s, WB_REJECT, WB_CAUSE_OTHER, s->sql.last_item, "the handler closed the connection");

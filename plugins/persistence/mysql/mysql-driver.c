@@ -55,7 +55,7 @@ static void forget(wb_storage_session *s)
 static void look_for_loss(wb_storage_session *s)
 {
     s->exchange.commit_sent = 0;
-    if (mys_guard_let_go(s)) {
+    if (mys_guard_take_back(s)) {
         mys_failure_lost(s, MYS_CLOSED);
         return;
     }
@@ -67,7 +67,7 @@ static void look_for_loss(wb_storage_session *s)
 static wb_sql_standing standing(wb_storage_session *s)
 {
     s->exchange.commit_sent = 0; /* what ends here was not committed */
-    if (mys_guard_let_go(s)) {
+    if (mys_guard_take_back(s)) {
         mys_failure_lost(s, MYS_CLOSED);
         return WB_SQL_UNUSABLE;
     }

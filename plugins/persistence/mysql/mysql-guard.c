@@ -187,6 +187,7 @@ void mys_guard_hand_out(wb_storage_session *s, size_t item)
     if (!g->users || s->sql.last_item != item)
         g->users++;
     g->is_used = g->needs_names = g->needs_rest = 1;
+    mys_savepoints_listen(&g->savepoints, s->connection, item);
 }
 
 int mys_guard_was_reset(const mys_guard *guard)
@@ -200,10 +201,12 @@ static int was_closed(const mys_guard *guard)
     return mys_guard_was_reset(guard) && strstr(mysql_stmt_error(guard->sentinel), "mysql_close");
 }
 
-int mys_guard_let_go(wb_storage_session *s)
+int mys_guard_take_back(wb_storage_session *s)
 {
     if (s->connection && was_closed(&s->guard))
         s->connection = NULL;
+    if (s->connection)
+        mys_savepoints_ignore(&s->guard.savepoints, s->connection);
     return s->connection == NULL;
 }
 
@@ -218,4 +221,5 @@ void mys_guard_forget(mys_guard *guard)
 {
     guard->has_savepoint = 0;
     guard->users = 0;
+    mys_savepoints_forget(&guard->savepoints);
 }

@@ -24,6 +24,7 @@
 #include <waybill/sys/persistence.h>
 
 #include "plugins/persistence/mysql/mysql-exchange.h"
+#include "plugins/persistence/mysql/mysql-savepoints.h"
 
 #define MYS_ENDED                                                                                  \
     "the handler ended the transaction: COMMIT, ROLLBACK, or a statement that commits by itself "  \
@@ -45,6 +46,7 @@ typedef struct mys_guard {
     size_t user;                         /* the item of the first */
     int needs_names;
     int needs_rest;
+    mys_savepoints savepoints;
 } mys_guard;
 
 #define MYS_GUARD_COLUMNS "@@collation_connection"
@@ -72,9 +74,9 @@ void mys_guard_take(wb_storage_session *session, mys_step_kind kind);
 void mys_guard_hand_out(wb_storage_session *session, size_t item);
 /** Whether a handler reset the session: nothing in it is as it was set up. */
 int mys_guard_was_reset(const mys_guard *guard);
-/** A connection that a handler closed is no memory of ours any more: forget it. Before anything
+/** No handler has it any more. One that a handler closed is no memory of ours: it is forgotten. Before anything
  *  that looks at one which a handler had. @return whether there is none. */
-int mys_guard_let_go(wb_storage_session *session);
+int mys_guard_take_back(wb_storage_session *session);
 /** Record that the transaction was ended. @return its class. */
 int mys_guard_found(wb_storage_session *session);
 /** The transaction is over. */

@@ -124,7 +124,7 @@ void mys_session_close(wb_storage_session *s)
     if (s->sql.state == WB_SQL_OPEN && s->marks.count)
         wb_sql_undo(s); /* the server would roll back what has to stand */
     wb_sql_delayed_forget(s);
-    if (!mys_guard_let_go(s))
+    if (!mys_guard_take_back(s))
         mysql_close(s->connection);
     mys_list_free(&s->deferred);
     mys_list_free(&s->marks);

@@ -370,8 +370,8 @@ int pgsql_defer_inspect(wb_storage_session *s)
     switch (PQtransactionStatus(s->connection)) {
     case PQTRANS_INTRANS: /* an error it rolled back to a savepoint is no failure */
         s->sql.failure.result = WB_OK;
-        if (s->guard.went_back)
-            return found(s, WB_ABORT, "a handler rolled back to a savepoint that another message's left");
+        if (s->guard.savepoints.went_back)
+            return found(s, WB_ABORT, WB_COMMON_WENT_BACK);
         return WB_OK;
     case PQTRANS_INERROR:
         return s->sql.failure.result != WB_OK

@@ -173,13 +173,14 @@ void pgsql_guard_watch(wb_storage_session *s, const PGresult *result)
     const int is_end = is_tag(result, "COMMIT") || is_tag(result, "PREPARE TRANSACTION");
 
     if (is_tag(result, "SAVEPOINT"))
-        g->savepoints++;
-    else if (is_tag(result, "RELEASE") && g->savepoints)
-        g->savepoints--;
+        wb_common_savepoints_set(&g->savepoints);
+    else if (is_tag(result, "RELEASE"))
+        wb_common_savepoints_release(&g->savepoints);
     if (!is_end && !is_tag(result, "ROLLBACK"))
         return;
     g->is_ended |= is_end;
-    g->went_back |= !is_end && g->inherited && g->savepoints <= g->inherited; /* it has none of its own */
+    if (!is_end)
+        wb_common_savepoints_roll_back(&g->savepoints);
     if (!g->suspects || g->suspect != s->sql.last_item)
         g->suspects++;
     if (g->suspects == 1)
@@ -199,10 +200,9 @@ void pgsql_guard_hand_out(wb_storage_session *s, size_t item)
     pgsql_guard *g = &s->guard;
     if (!g->users)
         g->user = item;
-    if (!g->users || s->sql.last_item != item) {
+    if (!g->users || s->sql.last_item != item)
         g->users++;
-        g->inherited = g->savepoints;
-    }
+    wb_common_savepoints_hand_out(&g->savepoints, item);
     g->is_left = 1;
 }
 
@@ -225,7 +225,7 @@ void pgsql_guard_forget(wb_storage_session *s)
     pgsql_clear(&g->began);
     g->is_ended = 0;
     g->suspects = g->users = 0;
-    g->savepoints = g->inherited = g->went_back = 0;
+    g->savepoints = (wb_common_savepoints){ 0 };
 }
 
 void pgsql_guard_free(pgsql_guard *guard)

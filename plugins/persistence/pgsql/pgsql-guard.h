@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <waybill/sys/persistence.h>
 
+#include "plugins/common/savepoints.h"
 #include "plugins/common/sql/driver.h"
 
 /** With what the guard fails: division by zero. */
@@ -34,9 +35,7 @@ typedef struct pgsql_guard {
     int is_ended;          /* a statement that ends transactions was seen */
     int suspects;          /* handlers that ended it, or went back to a savepoint */
     size_t suspect;        /* the item of the first */
-    int savepoints;        /* that were set and not released, as far as statements tell */
-    int inherited;         /* so many of them when the handler got the connection: another message's */
-    int went_back;         /* a handler that had such, and none of its own, rolled back */
+    wb_common_savepoints savepoints;
     size_t users;          /* handlers of this transaction that had the connection */
     size_t user;           /* the item of the first */
 } pgsql_guard;

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Savepoints that handlers set. Messages of a batch share one transaction, and so the names in it: a handler that rolls
- * back to one which another message's left undoes what was done in between, also others' work, and nothing fails. So it is
- * noted which statements set, release and roll back; who went back without one of his own has the batch run again, in
- * parts, until each of the two is alone, where neither harms anybody.
+ * Which savepoints handlers set (plugins/common/savepoints.h), by what SQLite tells of each statement.
  */
 #ifndef WB_SQLITE_SAVEPOINTS_H
 #define WB_SQLITE_SAVEPOINTS_H
@@ -11,13 +8,11 @@
 #include <sqlite3.h>
 #include <stddef.h>
 
+#include "plugins/common/savepoints.h"
+
 typedef struct wb_sqlite_savepoints {
     int is_handed; /* statements are a handler's */
-    int has_item;
-    size_t item;   /* whose it is, or was last */
-    int count;     /* that were set and not released, as far as statements tell */
-    int inherited; /* so many of them when the handler got the connection */
-    int went_back;
+    wb_common_savepoints seen;
 } wb_sqlite_savepoints;
 
 /** A transaction begins, and its statements are watched (by sqlite3_trace_v2()); `of` outlives the connection. NULL, here and below:

@@ -208,8 +208,7 @@ int wb_sqlite_storage_check(wb_storage_session *session, size_t item, wb_error *
                           "the handler replaced the commit or rollback hook: nobody knows whether "
                           "it ended the transaction");
     if (wb_sqlite_storage_is_intact(session) && went_back)
-        return host->fail(host, error, WB_ABORT, WB_CAUSE_OTHER, 0,
-                          "a handler rolled back to a savepoint that another message's left");
+        return host->fail(host, error, WB_ABORT, WB_CAUSE_OTHER, 0, WB_COMMON_WENT_BACK);
     if (wb_sqlite_storage_is_intact(session)) {
         reset_forgotten(handle);
         return WB_OK;
