@@ -50,7 +50,7 @@ static int look_at(void *argument, const wb_failed *failed)
 static void tell_of_unreadable(const cli_failures *f, size_t count)
 {
     if (count)
-        (void)fprintf(stderr, "waybill: endpoint \"%s\": %zu failed messages were kept by a later version, which this one cannot read: they are left alone\n",
+        (void)fprintf(stderr, "waybill: endpoint \"%s\": failed messages that a later version kept, which this one cannot read and leaves alone: %zu\n",
                       f->setup->config->name, count);
 }
 

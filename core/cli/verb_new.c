@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sysexits.h>
+#include <unistd.h>
 
 #include "core/base/buffer.h"
 #include "core/cli/cli.h"
@@ -110,6 +111,19 @@ static int is_of(const project *p, const cli_template *t)
     return 0;
 }
 
+/* A half of a project is in the way of whoever tries again. */
+static void remove_project(const project *p)
+{
+    for (size_t i = 0; i < cli_template_count; i++) {
+        wb_buffer path = { .size = 0 };
+        name_file(p, cli_templates[i].name, &path);
+        if (is_of(p, &cli_templates[i]))
+            (void)unlink((const char *)path.data);
+        wb_buffer_free(&path);
+    }
+    (void)rmdir(p->directory);
+}
+
 static int write_project(const project *p)
 {
     int code = EX_OK;
@@ -118,7 +132,9 @@ static int write_project(const project *p)
     for (size_t i = 0; i < cli_template_count && code == EX_OK; i++)
         if (is_of(p, &cli_templates[i]))
             code = write_file(p, &cli_templates[i]);
-    if (code == EX_OK)
+    if (code != EX_OK)
+        remove_project(p);
+    else
         (void)printf("%s/README.md says what there is, and what to do first\n", p->directory);
     return code;
 }

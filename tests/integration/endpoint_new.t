@@ -118,5 +118,8 @@ for (@cases) {
     ok $code == $wanted && $text =~ $words, $what or diag "$code $text";
 }
 is join(' ', grep { -e } @own, qw(Order my-own x other a b)), '', 'and nothing is left of it';
+my ($code, $text) = run("sh -c \"trap '' XFSZ; ulimit -f 1; exec $waybill new handler full\"");
+ok $code == 73 && $text =~ m{cannot write "full/[^"]+": File too large}, 'a file that cannot be written' or diag "$code $text";
+ok !-e 'full', 'nothing is left of that either';
 
 done_testing;
