@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A storage session that handlers had may be what they made of it: another user, read only, with
- * an authorizer. So WB_FATAL of it is not believed at first: it ends the session, not the worker.
+ * A storage session that handlers had may be what they made of it: another user, read only, without
+ * a table. So WB_FATAL of it is not believed at first: it ends the session, not the worker.
  * A new session, which no handler has had, and the witness (witness.c) tell whose it is.
  *
  * Nor is a table that is not there any more believed at once: a migration may have renamed it for some seconds. It is
@@ -16,8 +16,8 @@
  *  w->storage_broken, for a WB_FATAL of a session that handlers had; WB_RETRY for a table that is waited for; else `result`. */
 int wb_distrust(wb_worker *w, int result, wb_error *error);
 
-/** What the transport returned inside a transaction whose connection handlers have (transaction_scope on one file): WB_FATAL may
- *  be what one of them made of it. @return WB_RETRY for it where a handler ran in this transaction, which is rolled back: it is the
+/** What the transport, or the store of delayed messages, returned inside a transaction whose connection handlers have
+ *  (transaction_scope on one file): WB_FATAL may be what one of them made of it. @return WB_RETRY for it where a handler ran in this transaction, which is rolled back: it is the
  *  message's that runs alone, unless others meet it before a handler runs; else `result`. */
 int wb_distrust_shared(wb_worker *w, int result, wb_error *error);
 

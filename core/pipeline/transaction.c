@@ -72,9 +72,9 @@ int wb_stage_dispatch_inside(wb_worker *w, wb_item **ret_culprit, wb_error *erro
     fill_window(w);
     wb_crash_point("before_dispatch");
     int r = wb_window_send(&w->window, &w->outlet, error);
+    r = wb_distrust_shared(w, r, error);
     if (w->outlet.storage_failed)
         return wb_distrust_store(w, r, error);
-    r = wb_distrust_shared(w, r, error);
     if (r == WB_NOT_CONNECTED)
         w->transport_broken = 1;
     if (r == WB_RETRY && !wb_error_is_servers(error) && w->batch_size == 1)
