@@ -54,7 +54,7 @@ static const char *skip_digits(const char *at, const char *end)
 }
 
 /* Comments, and what stands between statements. What MySQL alone executes of a comment begins behind its number. */
-static const char *skip_comments(const char *at, const char *end)
+const char *wb_common_sql_skip(const char *at, const char *end)
 {
     while (at < end) {
         if (isspace((unsigned char)*at) || *at == ';')
@@ -80,6 +80,8 @@ static const char *skip_quoted(const char *at, const char *end)
 
 static const char *end_of_statement(const char *at, const char *end)
 {
+    if (!memchr(at, ';', (size_t)(end - at)))
+        return end;
     while (at < end && *at != ';')
         at = strchr("'\"`", *at) && *at ? skip_quoted(at, end) : at + 1;
     return at;
@@ -88,7 +90,7 @@ static const char *end_of_statement(const char *at, const char *end)
 void wb_common_savepoints_hear(wb_common_savepoints *of, const char *text, size_t size)
 {
     const char *end = text + size;
-    for (const char *at = skip_comments(text, end); at < end; at = skip_comments(end_of_statement(at, end), end)) {
+    for (const char *at = wb_common_sql_skip(text, end); at < end; at = wb_common_sql_skip(end_of_statement(at, end), end)) {
         if (begins(at, end, "savepoint"))
             wb_common_savepoints_set(of);
         else if (begins(at, end, "release"))

@@ -116,13 +116,25 @@ my @living = (
 );
 
 my %misuse = (
-    # on one file, where the connection is the transport's: what is refused then is the acknowledgement
-    scope => { 'leaves-read-only-alone' => { do => ['sql pragma query_only=1'], quiet => 1, fails => qr/attempt to write a readonly database/ } },
+    # on one file, where the connection is the transport's: what is refused is the acknowledgement, or the store's
+    scope => {
+        'breaks-queue' => { do => [ map { "ignore create trigger breaks_$_ before delete on waybill_message_$_ begin delete from nowhere; end" } 1 .. 3 ], quiet => 1,
+            fails => qr/no such table: main.nowhere/ },
+        'drops-delayed' => { do => [ 'sql drop table waybill_orders_delayed', 'delay 1000', 'send sink T.Out never' ], quiet => 1, fails => qr/no such table/,
+            no_log => [qr/database session refuses.*waybill_orders_delayed/] },
+    },
+    # on two files
+    apart => { 'drops-table' => { do => ['sql drop table waybill_orders_pending'], fails => qr/no such table/ } },
     sqlite => {
         statement => { do => ['misdo statement'] },
         'leaves-behind' => { do => ['misdo leave-behind'] },
-        'leaves-read-only' => { do => ['sql pragma query_only=1'], fails => qr/attempt to write a readonly database/ },
-        'leaves-forbidden' => { do => ['misdo leave-behind authorizer'], fails => qr/not authorized/ },
+        'leaves-forbidden' => { do => ['misdo leave-behind authorizer'] },
+        'leaves-ignored' => { do => ['misdo leave-behind ignorer'] },
+        'leaves-read-only' => { do => ['sql pragma query_only=1'] },
+        'leaves-exclusive' => { do => ['sql pragma locking_mode=exclusive'] },
+        'leaves-full' => { do => ['sql pragma max_page_count=1'] },
+        'leaves-in-front' => { do => [ map { "ignore create temp trigger in_front_$_ before insert on $_ begin select raise(ignore); end" }
+            qw(waybill_orders_dedup waybill_orders_pending waybill_message_1 waybill_message_2 waybill_message_3 waybill_claim) ] },
         commits => { do => ['sql commit'], fails => qr/transaction/ },
         'rolls-back' => { do => ['sql rollback'], fails => $ended },
         'commits-and-begins' => { do => [ 'ignore commit', 'sql begin' ], fails => $ended },
@@ -185,7 +197,7 @@ sub check_living {
 }
 
 sub check_table {
-    my $e = check_living('sqlite+sqlite', {}, @living, %{ $misuse{sqlite} });
+    my $e = check_living('sqlite+sqlite', {}, @living, %{ $misuse{sqlite} }, %{ $misuse{apart} });
     return if %wanted;
     ok scalar($e->log_lines(qr/a descriptor was closed that is the program's: it is \/dev\/null now" descriptor="standard $_"/)), "streams: $_ was closed, which is told"
         for qw(output error);
@@ -373,7 +385,7 @@ sub check_manual {
 
 my %parts = (
     manual => \&check_manual, living => \&check_table, kills => \&check_kills, spin => \&check_spin, descriptors => \&check_descriptors, log => \&check_log, library => \&check_library,
-    scope => sub { check_living('sqlite+sqlite', { mode => 'transaction_scope', outbox => '', files => 'scope-' }, %{ $misuse{sqlite} }, %{ $misuse{scope} }) },
+    scope => sub { check_living('sqlite+sqlite', { mode => 'transaction_scope', outbox => '', files => 'scope-', with => 'delayed_delivery = { by = "store"; };' }, %{ $misuse{sqlite} }, %{ $misuse{scope} }) },
     pgsql => sub { check_living('sqlite+pgsql', {}, %{ $misuse{pgsql} }) },
     mysql => sub { check_living('sqlite+mysql', {}, %{ $misuse{mysql} }) if $has_mysql },
 );

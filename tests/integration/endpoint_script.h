@@ -23,7 +23,7 @@ int script_close(wb_context *ctx, int with_statements);
 /** Or have it made anew. */
 int script_reset(wb_context *ctx);
 /** On SQLite, for which any statement behind it would be refused: a progress handler and limits, or what is named, an
- *  "authorizer". */
+ *  "authorizer"; or an "ignorer", for which they would do nothing. */
 int script_leave_behind(wb_context *ctx, const char *what);
 /** Whether the context gives a connection. */
 int script_has_storage(wb_context *ctx);

@@ -574,6 +574,28 @@ static void fetch_dispatch_and_remove_are_one(void **state)
     leave(&made);
 }
 
+/* Neither refused nor swallowed. */
+static void what_a_joined_handler_leaves_meets_no_delayed_message(void **state)
+{
+    fixture *with = *state;
+    joined made;
+    char id[8];
+    join(&made, with);
+    const wb_transport_ops *ops = made.at.transport_ops;
+    for (int i = 0; i < LEAVINGS; i++) {
+        assert_int_equal(ops->begin(made.transport, NULL), WB_OK);
+        assert_int_equal(with->ops->join(made.storage, ops->native(made.transport), NULL), WB_OK);
+        leave_behind(handle(with, made.storage), i);
+        assert_int_equal(with->ops->check(made.storage, 0, NULL), WB_OK);
+        (void)snprintf(id, sizeof id, "%d", i);
+        store(with, made.storage, id, 1);
+        assert_int_equal(ops->commit(made.transport, NULL), WB_OK);
+        assert_int_equal(with->ops->join(made.storage, NULL, NULL), WB_OK);
+        assert_int_equal(test_query(with->data, ROWS), i + 1);
+    }
+    leave(&made);
+}
+
 static void every_call_is_part_of_a_joined_transaction(void **state)
 {
     fixture *with = *state;
@@ -680,6 +702,7 @@ int main(void)
         CASE(a_change_that_fails_says_nothing),
         CASE(all_is_flushed),
         CASE(fetch_dispatch_and_remove_are_one),
+        CASE(what_a_joined_handler_leaves_meets_no_delayed_message),
         CASE(every_call_is_part_of_a_joined_transaction),
         CASE(a_joined_transaction_that_was_ended_is_noticed),
         CASE(a_crash_leaves_the_steps_before),

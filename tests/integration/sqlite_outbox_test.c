@@ -298,19 +298,23 @@ static void a_savepoint_is_its_messages_own(void **state)
 static void what_a_handler_leaves_ends_with_its_call(void **state)
 {
     fixture *with = *state;
-    char text[100];
+    char text[100], more[100];
     wb_storage_session *session = place_storage(&with->at);
     for (int i = 0; i < LEAVINGS; i++) {
+        (void)snprintf(more, sizeof more, "create table large(n); insert into large values(zeroblob(%d)); drop table large", 100000 * (i + 1));
         (void)snprintf(text, sizeof text, "insert into business(n) values(%d),(length(printf('%%.9000c', 'x')) + %d)", i, i);
         assert_int_equal(claim(with, session, (uint64_t)i + 1, "a"), 0);
         leave_behind(handle(with, session), i);
         assert_int_equal(with->ops->check(session, 0, &with->at.error), WB_OK);
         assert_int_equal(run(handle(with, session), text), SQLITE_OK);
+        assert_int_equal(run(handle(with, session), more), SQLITE_OK);
         assert_int_equal(run(handle(with, session), text), SQLITE_CONSTRAINT);
         assert_int_equal(sqlite3_errcode(handle(with, session)), SQLITE_CONSTRAINT_UNIQUE);
         leave_behind(handle(with, session), i);
         assert_int_equal(with->ops->check(session, 1, &with->at.error), WB_OK);
         assert_int_equal(commit(with, session, (uint64_t)i + 1, "operations"), WB_OK);
+        begin(with, session, 0, NULL, 0); /* with this one a file is locked */
+        assert_int_equal(commit(with, session, 0, NULL), WB_OK);
         assert_int_equal(test_query(with->data, "select count(*) from waybill_orders_pending"), i + 1);
         test_execute(with->data, "delete from waybill_orders_dedup");
         assert_int_equal(claim(with, session, (uint64_t)i + 1, "a"), 0);

@@ -245,6 +245,29 @@ static void what_a_joined_handler_leaves_ends_with_its_rollback(void **state)
     place_close(&at);
 }
 
+/* Nor does what SQLite compiled to do nothing, where nobody asked check() before it was run. */
+static void what_was_compiled_for_a_joined_handler_ends_with_its_rollback(void **state)
+{
+    fixture *with = *state;
+    place at;
+    place_open(&at, "orders", NULL, with->data, with->data);
+    place_install(&at);
+    wb_transport_session *session = place_session(&at, BOTH);
+    wb_storage_session *storage = place_storage(&at);
+    place_send_numbers(&at, session, "error", 0, 1);
+    assert_int_equal(at.transport_ops->begin(session, NULL), WB_OK);
+    assert_int_equal(with->ops->join(storage, at.transport_ops->native(session), NULL), WB_OK);
+    (void)sqlite3_set_authorizer(handle(with, storage), ignore, NULL);
+    place_send_numbers(&at, session, "error", 1, 1);
+    assert_int_equal(at.transport_ops->rollback(session, NULL), WB_OK);
+    assert_int_equal(with->ops->join(storage, NULL, NULL), WB_OK);
+    place_send_numbers(&at, session, "error", 2, 1);
+    assert_int_equal(test_messages(with->data, "error"), 2);
+    with->ops->close(storage);
+    at.transport_ops->close(session);
+    place_close(&at);
+}
+
 /* One batch in the order of the pipeline, receive_only with the outbox. */
 static void one_batch(const fixture *with, place *at, wb_transport_session *session,
                       wb_storage_session *storage, uint64_t batch)
@@ -382,6 +405,7 @@ int main(void)
         CASE(a_joined_handler_cannot_end_the_transaction),
         CASE(what_a_joined_handler_leaves_ends_with_its_call),
         CASE(what_a_joined_handler_leaves_ends_with_its_rollback),
+        CASE(what_was_compiled_for_a_joined_handler_ends_with_its_rollback),
         CASE(what_a_joined_handler_has_refused_is_its_own),
         CASE(a_joined_handler_may_close_the_connection),
         CASE(the_outbox_works_on_one_file),

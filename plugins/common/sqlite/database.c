@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "plugins/common/sqlite/disk.h"
+#include "plugins/common/sqlite/leavings.h"
 #include "plugins/common/sqlite/map.h"
 #include "plugins/common/sqlite/path.h"
 #include "plugins/common/sqlite/wal.h"
@@ -144,18 +145,9 @@ static int on_commit(void *argument)
     return !db->committing;
 }
 
-/* At first each limit is as high as it can be, but for that of threads; there is none where sqlite3_limit() is negative. */
-void wb_sqlite_db_put_back(sqlite3 *handle)
-{
-    sqlite3_progress_handler(handle, 0, NULL, NULL);
-    for (int limit = 0; sqlite3_limit(handle, limit, limit == SQLITE_LIMIT_WORKER_THREADS ? -1 : INT_MAX) >= 0; limit++)
-        continue;
-    (void)sqlite3_extended_result_codes(handle, 1);
-}
-
 int wb_sqlite_db_hook(wb_sqlite_database *db)
 {
-    wb_sqlite_db_put_back(db->handle);
+    wb_sqlite_leavings_end_settings(db->handle);
     (void)sqlite3_busy_handler(db->handle, on_busy, db);
     return sqlite3_commit_hook(db->handle, on_commit, db) == db;
 }
@@ -187,7 +179,7 @@ static void on_freed(void *argument)
 {
     wb_sqlite_database *db = argument;
     db->handle = NULL;
-    db->begin = db->commit = db->rollback = NULL;
+    db->begin = db->commit = db->rollback = db->sentinel = NULL;
 }
 
 /* A function nobody calls, for its destructor. */
@@ -211,12 +203,13 @@ static int open_handle(wb_sqlite_database *db, wb_error *error)
     (void)sqlite3_extended_result_codes(db->handle, 1);
     (void)wb_sqlite_db_hook(db);
     /* secure_delete is on in some distributions and would write every freed page */
-    return wb_sqlite_db_execute(db,
-                                "pragma wal_autocheckpoint=0;" /* wal.c */
-                                "pragma journal_size_limit=" WB_SQLITE_WAL_BYTES_KEPT ";"
-                                "pragma secure_delete=fast; pragma temp_store=memory;"
-                                "pragma synchronous=full",
-                                "set up a connection", error);
+    const int result = wb_sqlite_db_execute(db,
+                                            "pragma wal_autocheckpoint=0;" /* wal.c */
+                                            "pragma journal_size_limit=" WB_SQLITE_WAL_BYTES_KEPT ";"
+                                            "pragma secure_delete=fast; pragma temp_store=memory;"
+                                            "pragma synchronous=full",
+                                            "set up a connection", error);
+    return result == WB_OK ? wb_sqlite_db_prepare(db, &db->sentinel, WB_SQLITE_LEAVINGS_SENTINEL, error) : result;
 }
 
 static void init(wb_sqlite_database *db, const wb_host *host, const wb_sqlite_db_config *config,
@@ -432,17 +425,20 @@ int wb_sqlite_db_commit(wb_sqlite_database *db, wb_error *error)
     return result;
 }
 
-/* Who shared it may have ended the transaction before. */
+/* Who shared it may have ended the transaction before. What he left is ended twice: the ROLLBACK must not be refused for it, and
+ * what can only be ended in no transaction goes behind it. */
 void wb_sqlite_db_rollback(wb_sqlite_database *db)
 {
     const int is_open = wb_sqlite_db_in_transaction(db);
     if (!db->handle || (!is_open && !db->shared))
         return;
-    wb_sqlite_db_put_back(db->handle);
+    wb_sqlite_leavings_end_settings(db->handle);
     (void)sqlite3_set_authorizer(db->handle, NULL, NULL);
     if (is_open && wb_sqlite_db_prepare(db, &db->rollback, "rollback", NULL) == WB_OK)
         (void)wb_sqlite_db_run(db, db->rollback, "roll back", NULL);
-    (void)sqlite3_exec(db->handle, "pragma query_only=0; pragma count_changes=0", NULL, NULL, NULL);
+    db->committing = 1;
+    (void)wb_sqlite_leavings_end_all(db->handle);
+    db->committing = 0;
     db->shared = 0;
 }
 

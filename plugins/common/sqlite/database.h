@@ -52,6 +52,7 @@ typedef struct wb_sqlite_database {
     sqlite3_stmt *begin;
     sqlite3_stmt *commit;
     sqlite3_stmt *rollback;
+    sqlite3_stmt *sentinel; /* leavings.h finds it by its text */
 } wb_sqlite_database;
 
 /** Open the existing file at `path`, which is kept, not copied. On failure nothing is
@@ -76,11 +77,7 @@ int wb_sqlite_db_create(wb_sqlite_database *db, const wb_host *host,
 /** Sleep as one more of those who wait for the file do, who have slept `count` times. */
 void wb_sqlite_db_pause(wb_sqlite_database *db, int count);
 
-/** Undo what somebody who shares the connection may have set, and others' statements and ours would be refused for: a progress
- *  handler, limits (but for that of threads), result codes that are not extended. (Not an authorizer: from some version of SQLite
- *  on its removal has all statements compiled anew, also where there is none. A rollback removes it.) */
-void wb_sqlite_db_put_back(sqlite3 *handle);
-/** That, and put our hooks on the connection: its busy wait, and the one that refuses a COMMIT which is
+/** End settings that others left (leavings.h), and put our hooks on the connection: its busy wait, and the one that refuses a COMMIT which is
  *  not ours. @return whether the latter was there, and not a handler's in its place. */
 int wb_sqlite_db_hook(wb_sqlite_database *db);
 

@@ -11,7 +11,7 @@
 
 #include "plugins/common/sql/keys.h"
 #include "plugins/common/sqlite/database.h"
-#include "plugins/persistence/sqlite/savepoints.h"
+#include "plugins/persistence/sqlite/heard.h"
 
 #define WB_SQLITE_PERSISTENCE_SCHEMA_VERSION 2
 #define WB_SQLITE_COMPACT_VERSION 2 /* the first whose deduplication table has compact keys */
@@ -36,7 +36,7 @@ struct wb_storage_session {
     wb_sqlite_database db;
     sqlite3 *joined;           /* a transport's connection, or NULL */
     uint64_t rollbacks;        /* of our own connection, counted */
-    wb_sqlite_savepoints savepoints;
+    wb_sqlite_heard heard;
     uint64_t rollbacks_before; /* when the transaction began */
     uint64_t watched;          /* the same of what the disk refused */
     int told_future;           /* that there are records from the future */

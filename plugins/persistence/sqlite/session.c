@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "plugins/common/sqlite/leavings.h"
 #include "plugins/persistence/sqlite/delayed.h"
 #include "plugins/persistence/sqlite/persistence.h"
 
@@ -92,9 +93,9 @@ static uint64_t rollbacks_of(const wb_storage_session *session)
     return session->joined ? thread_rollbacks : session->rollbacks;
 }
 
-static wb_sqlite_savepoints *savepoints_of(wb_storage_session *session)
+static wb_sqlite_heard *heard_of(wb_storage_session *session)
 {
-    return session->joined ? NULL : &session->savepoints;
+    return session->joined ? NULL : &session->heard;
 }
 
 static sqlite3 *handle_of(const wb_storage_session *session)
@@ -116,14 +117,14 @@ static int are_hooks_ours(wb_storage_session *session)
     const int is_watched = hook(session);
     if (!session->joined)
         return wb_sqlite_db_hook(&session->db) && is_watched;
-    wb_sqlite_db_put_back(session->joined);
+    wb_sqlite_leavings_end_settings(session->joined);
     return is_watched;
 }
 
 void wb_sqlite_storage_watch(wb_storage_session *session)
 {
     (void)hook(session);
-    wb_sqlite_savepoints_begin(savepoints_of(session), handle_of(session));
+    wb_sqlite_heard_begin(heard_of(session), handle_of(session));
     session->rollbacks_before = rollbacks_of(session);
     session->watched = wb_sqlite_db_watch(handle_of(session));
 }
@@ -156,7 +157,7 @@ int wb_sqlite_storage_join(wb_storage_session *session, void *native, wb_error *
 
 static sqlite3 *connection(void *session, size_t item)
 {
-    wb_sqlite_savepoints_hand_out(savepoints_of(session), item);
+    wb_sqlite_heard_hand_out(heard_of(session), item);
     return handle_of(session);
 }
 
@@ -179,6 +180,18 @@ static void reset_forgotten(sqlite3 *handle)
             (void)sqlite3_reset(each);
 }
 
+/* Last of all, since it is a statement and forgets the handler's error. */
+static int end_leavings(wb_storage_session *session, wb_error *error)
+{
+    sqlite3 *handle = handle_of(session);
+    reset_forgotten(handle);
+    const int code = wb_sqlite_leavings_end(handle, wb_sqlite_heard_had_pragma(heard_of(session)));
+    if (code == SQLITE_OK)
+        return WB_OK;
+    return session->db.host->fail(session->db.host, error, WB_RETRY, WB_CAUSE_OTHER, code,
+                                  "what the handler left on the connection stays: %s", sqlite3_errmsg(handle));
+}
+
 /* sqlite3_interrupt() ends a transaction by itself; only a handler can have called it. */
 static int was_interrupted(sqlite3 *handle)
 {
@@ -199,7 +212,7 @@ int wb_sqlite_storage_check(wb_storage_session *session, size_t item, wb_error *
     (void)item;
     if (was_closed(session))
         return host->fail(host, error, WB_REJECT, WB_CAUSE_OTHER, 0, "the handler closed the connection");
-    const int is_known = are_hooks_ours(session), went_back = wb_sqlite_savepoints_went_back(savepoints_of(session));
+    const int is_known = are_hooks_ours(session), went_back = wb_sqlite_heard_went_back(heard_of(session));
     int result = wb_sqlite_storage_check_server(session, error);
     if (result != WB_OK)
         return result;
@@ -209,10 +222,8 @@ int wb_sqlite_storage_check(wb_storage_session *session, size_t item, wb_error *
                           "it ended the transaction");
     if (wb_sqlite_storage_is_intact(session) && went_back)
         return host->fail(host, error, WB_ABORT, WB_CAUSE_OTHER, 0, WB_COMMON_WENT_BACK);
-    if (wb_sqlite_storage_is_intact(session)) {
-        reset_forgotten(handle);
-        return WB_OK;
-    }
+    if (wb_sqlite_storage_is_intact(session))
+        return end_leavings(session, error);
     int code = sqlite3_extended_errcode(handle);
     if (was_interrupted(handle))
         return host->fail(host, error, WB_RETRY, WB_CAUSE_OTHER, code,

@@ -33,14 +33,14 @@ typedef struct wb_sqlite_api {
  *  when the endpoint's persistence is not sqlite. The same connection serves all
  *  messages of a worker, so prepared statements may be cached in a thread-local
  *  variable together with it. Do not commit, roll back or close it, nor replace its commit or
- *  rollback hook: that is found out, and the message goes to the error queue. So does one
- *  whose handler leaves an authorizer that refuses what others do. A progress handler, limits
- *  (sqlite3_limit(), but for that of threads) and result codes that are not extended end with
- *  the call of the handler that set them, a busy timeout with its batch. Whatever else it sets stays
- *  as it is, for other messages of this worker, too: pragmas (a max_page_count is a full disk to
- *  all of them, an exclusive locking_mode a file that nobody else gets), sqlite3_db_config(),
- *  attached files, temporary tables and triggers, which may stand in front of a table of the
- *  file, functions, other hooks. */
+ *  rollback hook: that is found out, and the message goes to the error queue. A progress handler,
+ *  an authorizer, limits (sqlite3_limit(), but for that of threads), result codes that are not
+ *  extended, and the pragmas query_only, count_changes, locking_mode and max_page_count end with
+ *  the call of the handler that set them; so do temporary tables, views and triggers whose names,
+ *  or whose tables' names, begin with "waybill_"; a busy timeout ends with its batch. Whatever else
+ *  it sets stays as it is, for other messages of this worker, too: other pragmas,
+ *  sqlite3_db_config(), attached files, other temporary tables and triggers, which may stand in
+ *  front of a business table, functions, other hooks. */
 static inline sqlite3 *wb_sqlite(wb_context *ctx)
 {
     void *session = NULL;
