@@ -75,7 +75,8 @@ typedef struct wb_delayed_key {
     size_t id_size;
     uint32_t retries;
     /** Filled by remove(), increment_failure_count(), release(), cancel() and reschedule(): 1 if the
-     *  row was there (and, where an owner is given, still his), else 0. */
+     *  row was there (and, where an owner is given, still his), else 0. His is what fetch() took for him,
+     *  until he gives it back or fetch() takes it for another: that the lease has ended changes nothing. */
     int32_t was_there;
     /** What fetch() said with this key, or 0: it spares a search. The row may be gone since, or
      *  somebody else's. */

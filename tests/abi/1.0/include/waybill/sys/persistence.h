@@ -69,7 +69,7 @@ typedef struct wb_position {
 /** Dispatched operations: what a pending row of `batch` becomes. Fixed for ever, as wb_claim. */
 typedef struct wb_mark {
     uint64_t batch;
-    /** NULL: everything was dispatched, delete the row. Otherwise what remains. */
+    /** NULL: everything was dispatched, delete the row. Otherwise what remains, be it of no bytes. */
     const void *remaining;
     size_t remaining_size;
 } wb_mark;
@@ -144,7 +144,7 @@ typedef struct wb_pending {
 
 /** Called for each row found; the row is valid during the call only. Return WB_OK to
  *  go on. Whatever else a visitor of this header returns ends the visits, and is what the call returns; `error` is
- *  left alone then, and the session goes on. */
+ *  left alone then, and the session goes on: nothing of the visit stays open, no lock that others meet either. */
 typedef int (*wb_pending_fn)(void *argument, const wb_pending *pending);
 
 /* What take_pending() answers. */
@@ -163,7 +163,9 @@ typedef struct wb_pending_filter {
     uint64_t after;  /* numbers above this one */
     uint64_t before; /* and below this one */
     size_t limit;    /* so many rows at most; 0: all */
-    size_t head;     /* so many bytes of each at most, operations_size says how many; 0: all of them */
+    /** 0: rows whole. Otherwise the first bytes of each, at most so many: the row's operations_size then says
+     *  how many are handed on, not how many there are. */
+    size_t head;
     uint32_t flags;  /* WB_PENDING_x */
     uint32_t reserved;
 } wb_pending_filter;
