@@ -15,6 +15,7 @@
 #define VISITED 0
 #define TAKEN 0
 #define DELETED 0
+#define WRITTEN 1
 
 static int store_rows(wb_client *a)
 {
@@ -105,6 +106,77 @@ static void one_walks(wb_kit *kit)
     int r = a->ops->next_pending(a->session, 0, WB_BATCH_END, meet, &with, &a->error);
     if (wb_client_check(a, r, WB_OK, "visit the next row"))
         check_visited(kit, with.visits, 1);
+}
+
+/* ---- a visitor that stops ------------------------------------------------------------------ */
+
+static int stop(void *argument, const wb_pending *row)
+{
+    (void)argument, (void)row;
+    return WB_REJECT;
+}
+
+static int stop_sweep(wb_client *client)
+{
+    return client->ops->sweep(client->session, WB_BATCH_END, 100, stop, NULL, &client->error);
+}
+
+static int stop_walk(wb_client *client)
+{
+    return client->ops->next_pending(client->session, 0, WB_BATCH_END, stop, NULL, &client->error);
+}
+
+static int stop_look(wb_client *client)
+{
+    static const uint64_t batches[] = { WB_BATCH(1), WB_BATCH(2) };
+    return client->ops->pending(client->session, batches, 2, stop, NULL, &client->error);
+}
+
+static int stop_list(wb_client *client)
+{
+    const wb_pending_filter all = { .struct_size = sizeof all, .before = UINT64_MAX };
+    return client->ops->list_pending(client->session, &all, stop, NULL, &client->error);
+}
+
+/* However it looks, and it writes as well; another number each time. */
+static void live_and_work(wb_client *client, unsigned which, wb_board *board)
+{
+    char id[24];
+    const uint64_t batch = WB_BATCH(10 + atomic_load(&board->counts[WRITTEN]));
+    size_t deleted;
+    (void)snprintf(id, sizeof id, "order-%u", 10 + atomic_fetch_add(&board->counts[WRITTEN], 1));
+    live_and_look(client, which, board);
+    if (wb_client_stores(client, batch, id, "operations") &&
+        wb_client_check(client, wb_client_mark(client, batch, NULL, 0), WB_OK, "mark"))
+        wb_client_check(client, wb_client_clean_up(client, WB_BATCH(1), 10, &deleted), WB_OK, "clean up");
+}
+
+static void expect_work(wb_client *a, int result, const char *what)
+{
+    atomic_uint *visited = &wb_board_of(a->kit)->counts[VISITED];
+    atomic_store(visited, 0);
+    wb_kit_check(a->kit, result == WB_REJECT, "%s: the visitor's result became %s", what, wb_result_name(result));
+    if (!wb_strangers_run(a->kit, 1, live_and_work))
+        wb_kit_note(a->kit, "behind a visitor that stopped %s", what);
+    else
+        wb_kit_check(a->kit, atomic_load(visited) >= ROWS, "another process visits %u rows of %d behind a visitor that stopped %s",
+                     atomic_load(visited), ROWS, what);
+}
+
+/* Whoever stopped it has nothing open, before the session is used again, and the session is whole. */
+static void stopped_is_over(wb_kit *kit)
+{
+    wb_client *a = wb_client_open(kit, 0);
+    if (!a || !store_rows(a))
+        return;
+    atomic_store(&wb_board_of(kit)->counts[WRITTEN], 0);
+    expect_work(a, stop_sweep(a), "a sweep");
+    expect_work(a, stop_look(a), "a look at pending rows");
+    if (WB_HAS(a->ops, wb_persistence_ops, next_pending))
+        expect_work(a, stop_walk(a), "a visit of the next row");
+    if (WB_HAS(a->ops, wb_persistence_ops, list_pending))
+        expect_work(a, stop_list(a), "a list of pending rows");
+    wb_client_stores(a, WB_BATCH(9), "order-9", NULL);
 }
 
 /* ---- a row that somebody has --------------------------------------------------------------- */
@@ -216,6 +288,7 @@ static void two_clean_up(wb_kit *kit)
 static const wb_kit_case cases[] = {
     { "while one process sweeps another visits nothing", OUTBOX, one_sweeps },
     { "while one process visits a row another visits none", OUTBOX, one_walks },
+    { "behind a visitor that stopped another process visits and writes", OUTBOX, stopped_is_over },
     { "take_pending(): of two processes one has a row", OUTBOX, one_takes },
     { "two processes that clean up at once delete each record once", OUTBOX, two_clean_up },
 };

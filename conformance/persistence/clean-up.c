@@ -71,6 +71,22 @@ static void only_dispatched_ones(wb_kit *kit)
     wb_client_finds_pending(a, WB_BATCH(3), "rest", 4);
 }
 
+/* A row of no bytes is a row: what is to be sent is its host's to know. */
+static void empty_rows_are_rows(wb_kit *kit)
+{
+    wb_client *a = wb_client_open(kit, 0);
+    if (!a || !store_records(a, 2, "operations") || !wb_client_stores(a, WB_BATCH(3), "order-03", ""))
+        return;
+    wb_client_check(a, wb_client_mark(a, WB_BATCH(1), NULL, 0), WB_OK, "mark");
+    wb_client_check(a, wb_client_mark(a, WB_BATCH(2), "", 0), WB_OK, "mark with a rest of no bytes");
+    clean_up_and_check(a, WB_BATCH_END, 100, 1);
+    wb_client_finds_owner(a, "order-01", 8, 0);
+    for (uint64_t n = 2; n <= 3; n++) {
+        wb_client_finds_pending(a, WB_BATCH(n), "", 0);
+        wb_client_finds_owner(a, n == 2 ? "order-02" : "order-03", 8, WB_BATCH(n));
+    }
+}
+
 /* As the housekeeper does: steps until one deletes less than it may. */
 static void in_steps(wb_kit *kit)
 {
@@ -96,6 +112,25 @@ static void undispatched_ones_do_not_block(wb_kit *kit)
     clean_up_and_check(a, WB_BATCH_END, 2, 1);
     wb_client_finds_owner(a, "order-01", 8, WB_BATCH(1));
     wb_client_finds_owner(a, "order-06", 8, 0);
+}
+
+/* An id that was given back under an old number, and is claimed under a new one, is as old as that. */
+static void claimed_again_is_new(wb_kit *kit)
+{
+    wb_claim claims[] = { WB_CLAIM("order-01"), WB_CLAIM("order-02") };
+    wb_client *a = wb_client_open(kit, 0);
+    if (!a || !wb_client_takes(a, WB_BATCH(1), claims, 2) ||
+        !wb_client_check(a, wb_client_commit_releasing(a, WB_BATCH(1), NULL, 0, claims, 1), WB_OK, "commit") ||
+        !wb_client_stores(a, WB_BATCH(9), "order-01", NULL))
+        return;
+    clean_up_and_check(a, WB_BATCH(9), 100, 1);
+    wb_client_finds_owner(a, "order-01", 8, WB_BATCH(9));
+    wb_client_finds_owner(a, "order-02", 8, 0);
+    if (!wb_client_stores(a, WB_BATCH(10), "order-02", NULL)) /* what a clean-up has freed is new as well */
+        return;
+    clean_up_and_check(a, WB_BATCH(10), 100, 1);
+    wb_client_finds_owner(a, "order-01", 8, 0);
+    wb_client_finds_owner(a, "order-02", 8, WB_BATCH(10));
 }
 
 /* A batch of several ids is cleaned up record by record. */
@@ -172,6 +207,8 @@ static void two_at_once(wb_kit *kit)
 static const wb_kit_case cases[] = {
     { "a clean-up deletes what is below its bound", OUTBOX, only_older_ones },
     { "a clean-up keeps what is not dispatched", OUTBOX, only_dispatched_ones },
+    { "a clean-up keeps what has a row of no bytes, stored or left by a mark", OUTBOX, empty_rows_are_rows },
+    { "a clean-up keeps what was claimed again under a later number", OUTBOX, claimed_again_is_new },
     { "a clean-up goes on in steps until nothing is left", OUTBOX, in_steps },
     { "records that are not dispatched do not keep the clean-up from others", OUTBOX,
       undispatched_ones_do_not_block },

@@ -207,6 +207,25 @@ static void leases_end(wb_kit *kit)
     wb_client_changes(b, WB_REMOVE, wb_owner_b, "a", 0, 1);
 }
 
+/* A lease that has ended is an offer to others; until one takes it the message is its owner's. */
+static void own_until_taken(wb_kit *kit)
+{
+    wb_client *a = wb_client_open(kit, 0);
+    wb_delayed_fetch some = wb_fetch_of(wb_owner_a, 0);
+    int64_t start, now;
+    some.lease = SHORT_LEASE;
+    if (!stores_three(a) || !wb_client_fetches(a, &some, "a b c ") || !wb_client_asks_time(a, &start))
+        return;
+    do
+        wb_clock_pause(10 * WB_MILLISECOND, NULL);
+    while (wb_client_asks_time(a, &now) && now - start <= SHORT_LEASE && !kit->is_failed);
+    if (!wb_client_changes(a, WB_REMOVE, wb_owner_b, "a", 0, 0) || !wb_client_changes(a, WB_REMOVE, wb_owner_a, "a", 0, 1) ||
+        !wb_client_changes(a, WB_INCREMENT, wb_owner_a, "b", PAST(9), 1) ||
+        !wb_client_changes(a, WB_RELEASE, wb_owner_a, "c", PAST(8), 1))
+        return;
+    wb_client_takes_due(a, wb_owner_b, 0, "c b ");
+}
+
 static void owners_remove_their_own(wb_kit *kit)
 {
     wb_client *a = wb_client_open(kit, 0);
@@ -464,6 +483,7 @@ static const wb_kit_case cases[] = {
     { "delayed: next() says when a lease ends", STORE, next_looks_at_leases },
     { "delayed: what is taken nobody else is given", STORE, taken_is_taken },
     { "delayed: what was taken is given to others when the lease ends", STORE, leases_end },
+    { "delayed: what was taken is its owner's until another takes it, though the lease has ended", STORE, own_until_taken },
     { "delayed: an owner removes what he has taken, nobody's owner all", STORE, owners_remove_their_own },
     { "delayed: was_there is exact where keys are mixed", STORE, was_there_is_exact },
     { "delayed: failures are counted, and the message is due when it is said", STORE, failures_are_counted },

@@ -269,6 +269,35 @@ static void live_past_store(wb_client *victim)
     (void)wb_client_delay(victim, "b", PAST(2));
 }
 
+/* What it is to do the process is told over the board. */
+static wb_change *change_of(wb_kit *kit)
+{
+    return (wb_change *)(void *)wb_board_of(kit)->told;
+}
+
+static void live_past_change(wb_client *victim)
+{
+    const wb_change change = *change_of(victim->kit);
+    const char *owner = change == WB_CANCEL || change == WB_RESCHEDULE ? NULL : wb_owner_b;
+    if (!owner || wb_client_takes_due(victim, owner, PAST(1), "a "))
+        (void)wb_client_changes(victim, change, owner, "a", PAST(2), 1);
+}
+
+/* The last thing that it did, each time another one. */
+static void killed_after_changes(wb_kit *kit)
+{
+    wb_client *look = wb_client_open(kit, 0);
+    for (int change = WB_REMOVE; look && change <= WB_RESCHEDULE; change++) {
+        const int is_gone = change == WB_REMOVE || change == WB_CANCEL;
+        *change_of(kit) = (wb_change)change;
+        if (!wb_client_delay(look, "a", PAST(1)) || !wb_victim_run(kit, live_past_change) ||
+            !wb_client_takes_due(look, wb_owner_a, PAST(1), "") ||
+            !wb_client_takes_due(look, wb_owner_a, PAST(2), is_gone ? "" : "a ") ||
+            !wb_client_has_waiting(look, is_gone ? "" : "a ") || !wb_client_changes(look, WB_REMOVE, NULL, "a", 0, !is_gone))
+            return;
+    }
+}
+
 /* Long enough to be seen, and short enough to be waited for. */
 #define LEASE_OF_VICTIM (1500 * WB_MILLISECOND)
 
@@ -336,6 +365,7 @@ static const wb_kit_case cases[] = {
     { "delayed: of two that cancel one message one is told that it was there", STORE, cancels_of_the_same },
     { "delayed: each message is cancelled or fetched", STORE, cancel_against_fetch },
     { "delayed: what a process stored before it was killed is there", STORE, killed_after_store },
+    { "delayed: what a process changed before it was killed is changed", STORE, killed_after_changes },
     { "delayed: what a killed process had taken comes when its lease ends", STORE, killed_in_visit },
 };
 const wb_kit_group wb_cases_delayed_pairs = WB_KIT_GROUP(cases);

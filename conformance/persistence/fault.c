@@ -67,20 +67,21 @@ static void lock_of_a_neighbour(wb_kit *kit)
 }
 
 typedef struct {
-    wb_client *client;
+    const char *doing;
+    uint64_t needs; /* WB_CAP_x, one of them; 0: nothing */
     int (*call)(wb_client *client);
+} deed;
+
+typedef struct {
+    const deed *what;
+    wb_client *client;
+    wb_actor actor;
     int result;
 } waiting;
 
-static void make_call(void *argument)
-{
-    waiting *one = argument;
-    one->result = one->call(one->client);
-}
-
 static int call_mark(wb_client *client)
 {
-    return wb_client_mark(client, WB_BATCH(1), NULL, 0);
+    return wb_client_mark(client, WB_BATCH(2), NULL, 0);
 }
 
 static int call_sweep(wb_client *client)
@@ -94,31 +95,114 @@ static int call_sweep(wb_client *client)
 static int call_clean_up(wb_client *client)
 {
     size_t deleted;
-    return wb_client_clean_up(client, WB_BATCH_END, 10, &deleted);
+    return wb_client_clean_up(client, WB_BATCH(2), 10, &deleted);
+}
+
+static int call_find(wb_client *client)
+{
+    wb_claim claim = WB_CLAIM("order-2");
+    wb_error_clear(&client->error);
+    int r = client->ops->find(client->session, &claim, 1, &client->error);
+    if (r == WB_OK)
+        wb_kit_check(client->kit, claim.duplicate_of == WB_BATCH(2), "an id that has a record is not found");
+    return r;
+}
+
+static int call_forget(wb_client *client)
+{
+    const wb_claim claim = { "order-3", 7, WB_BATCH(3) };
+    wb_error_clear(&client->error);
+    return client->ops->forget(client->session, &claim, 1, &client->error);
+}
+
+static int call_remember(wb_client *client)
+{
+    const wb_claim claim = { "order-4", 7, WB_BATCH(4) };
+    wb_error_clear(&client->error);
+    return client->ops->remember(client->session, &claim, 1, &client->error);
+}
+
+static const deed deeds[] = {
+    { "mark", 0, call_mark },
+    { "sweep", 0, call_sweep },
+    { "clean up", 0, call_clean_up },
+    { "find an id", WB_CAP_CLAIM_WITH_COMMIT | WB_CAP_REMEMBER, call_find },
+    { "forget", WB_CAP_FORGET, call_forget },
+    { "remember", WB_CAP_REMEMBER, call_remember },
+};
+#define DEEDS (sizeof deeds / sizeof *deeds)
+
+static int can(const wb_kit *kit, const deed *what)
+{
+    return !what->needs || (what->needs & kit->plugin->capabilities);
+}
+
+/* Those that the plugin can do, on a session each. @return how many, or 0: it was noted. */
+static size_t open_waiting(wb_kit *kit, waiting all[DEEDS])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < DEEDS; i++) {
+        if (!can(kit, &deeds[i]))
+            continue;
+        all[count] = (waiting){ .what = &deeds[i], .client = wb_client_open(kit, 0) };
+        if (!all[count++].client)
+            return 0;
+    }
+    return count;
+}
+
+static void make_call(void *argument)
+{
+    waiting *one = argument;
+    one->result = one->what->call(one->client);
+}
+
+/* All at once: one that waits keeps the others waiting no longer. */
+static void call_all(wb_kit *kit, waiting *all, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        wb_actor_start(&all[i].actor);
+        wb_actor_do(&all[i].actor, make_call, &all[i]);
+    }
+    for (size_t i = 0; i < count; i++) {
+        wb_actor_await(kit, &all[i].actor);
+        wb_actor_stop(&all[i].actor);
+    }
+}
+
+/* What was said to be done is; what was not is done now, and was lost by nobody. */
+static void check_done(wb_client *look, waiting *all, size_t count)
+{
+    const uint64_t capabilities = look->kit->plugin->capabilities;
+    for (size_t i = 0; i < count; i++) {
+        if (all[i].result == WB_OK)
+            continue;
+        check_servers(all[i].client, all[i].result, all[i].what->doing);
+        wb_client_check(all[i].client, all[i].what->call(all[i].client), WB_OK, all[i].what->doing);
+    }
+    wb_client_check(look, call_clean_up(look), WB_OK, "clean up again"); /* it may have been kept out */
+    wb_client_finds_pending(look, WB_BATCH(2), NULL, 0);
+    wb_client_finds_owner(look, "order-1", 7, 0);
+    wb_client_finds_owner(look, "order-2", 7, WB_BATCH(2));
+    wb_client_finds_owner(look, "order-3", 7, capabilities & WB_CAP_FORGET ? 0 : WB_BATCH(3));
+    if (capabilities & WB_CAP_REMEMBER)
+        wb_client_finds_owner(look, "order-4", 7, WB_BATCH(4));
 }
 
 /* Beside an open transaction each call is done, or could not be for the server's sake. */
 static void beside_a_transaction(wb_kit *kit)
 {
-    static int (*const calls[])(wb_client *) = { call_mark, call_sweep, call_clean_up };
-    wb_claim held = WB_CLAIM("order-2");
-    wb_actor actor;
-    wb_client *a = wb_client_open(kit, 0), *b = wb_client_open(kit, 0);
-    if (!a || !b || !wb_client_stores(a, WB_BATCH(1), "order-1", "operations") ||
-        !wb_client_takes(a, WB_BATCH(2), &held, 1))
+    wb_claim held = WB_CLAIM("order-5");
+    waiting all[DEEDS];
+    wb_client *a = wb_client_open(kit, 0);
+    const size_t count = a ? open_waiting(kit, all) : 0;
+    if (!count || !wb_client_stores(a, WB_BATCH(1), "order-1", NULL) ||
+        !wb_client_stores(a, WB_BATCH(2), "order-2", "operations") || !wb_client_stores(a, WB_BATCH(3), "order-3", NULL) ||
+        !wb_client_takes(a, WB_BATCH(5), &held, 1))
         return;
-    wb_actor_start(&actor);
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-        waiting one = { b, calls[i], WB_OK };
-        wb_actor_do(&actor, make_call, &one);
-        wb_actor_await(kit, &actor);
-        if (one.result != WB_OK)
-            check_servers(b, one.result, i == 0 ? "a mark" : i == 1 ? "a sweep" : "a clean-up");
-    }
-    wb_actor_stop(&actor);
-    wb_client_check(a, wb_client_commit(a, WB_BATCH(2), NULL, 0), WB_OK, "commit");
-    wb_client_check(b, wb_client_mark(b, WB_BATCH(1), NULL, 0), WB_OK, "mark afterwards");
-    wb_client_finds_pending(b, WB_BATCH(1), NULL, 0);
+    call_all(kit, all, count);
+    if (wb_client_check(a, wb_client_commit(a, WB_BATCH(5), NULL, 0), WB_OK, "commit"))
+        check_done(a, all, count);
 }
 
 /* ---- a server of the kit's own ------------------------------------------------------------ */

@@ -61,6 +61,20 @@ static void only_of_that_batch(wb_kit *kit)
     wb_client_finds_pending(a, WB_BATCH(2), PENDING, PENDING_SIZE);
 }
 
+/* What was forgotten and claimed again is as old as its new number. */
+static void cleaned_up_by_its_new_number(wb_kit *kit)
+{
+    const wb_claim claim = OF("order-1", WB_BATCH(1));
+    size_t deleted;
+    wb_client *a = wb_client_open(kit, 0);
+    if (!a || !wb_client_stores(a, WB_BATCH(1), "order-1", NULL) || !forget_all(a, &claim, 1) ||
+        !wb_client_stores(a, WB_BATCH(9), "order-1", NULL) ||
+        !wb_client_check(a, wb_client_clean_up(a, WB_BATCH(9), 100, &deleted), WB_OK, "clean up"))
+        return;
+    wb_kit_check(kit, deleted == 0, "%zu records are said to be deleted instead of 0", deleted);
+    wb_client_finds_owner(a, "order-1", 7, WB_BATCH(9));
+}
+
 static void absent_is_no_error(wb_kit *kit)
 {
     const wb_claim claims[] = { OF("order-1", WB_BATCH(1)), OF("order-2", WB_BATCH(1)), OF("order-3", WB_BATCH(7)) };
@@ -243,6 +257,7 @@ static void forget_reply(wb_kit *kit)
 static const wb_kit_case cases[] = {
     { "forget: what is forgotten is new when it is claimed again", FORGET, forgotten_is_new },
     { "forget: only the record of that batch goes, and nothing else of it", FORGET, only_of_that_batch },
+    { "forget: a clean-up keeps what was claimed again", FORGET, cleaned_up_by_its_new_number },
     { "forget: what is not there is no error", FORGET, absent_is_no_error },
     { "forget: ids of all kinds", FORGET, odd_ids_are_forgotten },
     { "forget: many in one call, of several batches", FORGET, many_are_forgotten },

@@ -125,6 +125,25 @@ static void commit_is_flushed(wb_kit *kit)
     check_flushed(kit, "commit() returned", begin_second, commit);
 }
 
+/* Two ids, of which one is given back: nothing is to be sent, and nobody may handle the other one again. */
+static void begin_two(wb_client *victim)
+{
+    wb_claim claims[] = { WB_CLAIM("order-1"), WB_CLAIM("order-2") };
+    if (wb_client_stores(victim, WB_BATCH(PLACES_MAX), "first", "operations"))
+        (void)wb_client_takes(victim, WB_BATCH(1), claims, 2);
+}
+
+static int commit_giving_back(wb_client *victim)
+{
+    const wb_claim released = WB_CLAIM("order-2");
+    return wb_client_commit_releasing(victim, WB_BATCH(1), NULL, 0, &released, 1);
+}
+
+static void commit_of_nothing_is_flushed(wb_kit *kit)
+{
+    check_flushed(kit, "commit() without operations returned", begin_two, commit_giving_back);
+}
+
 static int store_second(wb_client *victim)
 {
     const wb_delayed message = wb_waiting("b", 2);
@@ -169,6 +188,50 @@ static void fetch_is_flushed(wb_kit *kit)
     check_flushed(kit, "fetch() visited what it had taken", store_and_fetch, fetch_second);
 }
 
+/* ---- of a delayed message that is there ------------------------------------------------------- */
+
+/* What it is and what it is called the process is told over the board. */
+static wb_change *change_of(wb_kit *kit)
+{
+    return (wb_change *)(void *)wb_board_of(kit)->told;
+}
+
+static const char *owner_for(wb_change change)
+{
+    return change == WB_CANCEL || change == WB_RESCHEDULE ? NULL : wb_owner_a;
+}
+
+static void store_for_change(wb_client *victim)
+{
+    if (wb_client_delay(victim, "a", 1) && owner_for(*change_of(victim->kit)))
+        (void)wb_client_takes_due(victim, wb_owner_a, 0, "a ");
+}
+
+static int change(wb_client *victim)
+{
+    const wb_change which = *change_of(victim->kit);
+    const wb_delayed message = wb_waiting("a", 1);
+    wb_delayed_key key = wb_waiting_key(&message);
+    int r = wb_delayed_change(victim, which, owner_for(which), &key, 1, WB_SECOND);
+    wb_kit_check(victim->kit, key.was_there == 1, "what was to be changed was not there");
+    return r;
+}
+
+static void changes_are_flushed(wb_kit *kit)
+{
+    static const char *const names[] = { "remove() returned", "increment_failure_count() returned", "release() returned",
+                                         "cancel() returned", "reschedule() returned" };
+    wb_client *a = wb_client_open(kit, 0);
+    for (int which = WB_REMOVE; a && which <= WB_RESCHEDULE && !kit->skip_reason[0]; which++) {
+        *change_of(kit) = (wb_change)which;
+        check_flushed(kit, names[which], store_for_change, change);
+        if (!wb_client_forgets(a))
+            return;
+    }
+}
+
+/* ---- of ids that are remembered --------------------------------------------------------------- */
+
 static int remember(wb_client *victim, const char *id)
 {
     const wb_claim claim = { id, strlen(id), WB_BATCH(1) };
@@ -195,8 +258,10 @@ static void remember_is_flushed(wb_kit *kit)
 static const wb_kit_case cases[] = {
     { "a process killed inside of commit(), wherever it is, leaves all of the batch or nothing", OUTBOX, killed_inside },
     { "what was committed is on the disk when commit() returns", OUTBOX, commit_is_flushed },
+    { "a commit without operations is on the disk when commit() returns", OUTBOX, commit_of_nothing_is_flushed },
     { "delayed: what was stored is on the disk when store() returns", WB_CAP_DELAY_STORE, store_is_flushed },
     { "delayed: what was taken is so on the disk when fetch() visits it", WB_CAP_DELAY_STORE, fetch_is_flushed },
+    { "delayed: what was changed is so on the disk when the call returns", WB_CAP_DELAY_STORE, changes_are_flushed },
     { "remember: what was remembered is on the disk when remember() returns", WB_CAP_REMEMBER, remember_is_flushed },
 };
 const wb_kit_group wb_cases_inside = WB_KIT_GROUP(cases);

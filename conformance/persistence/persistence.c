@@ -19,7 +19,7 @@ static const wb_kit_group *const groups[] = {
     &wb_cases_again,      &wb_cases_between,    &wb_cases_business,   &wb_cases_inside,
     &wb_cases_lost,       &wb_cases_process,    &wb_cases_delayed,  &wb_cases_delayed_lease,
     &wb_cases_delayed_list, &wb_cases_delayed_model, &wb_cases_delayed_pairs,
-    &wb_cases_delayed_lost, &wb_cases_delayed_commit, &wb_cases_late,
+    &wb_cases_delayed_between, &wb_cases_delayed_lost, &wb_cases_delayed_commit, &wb_cases_late,
     &wb_cases_look,       &wb_cases_take,       &wb_cases_written,    &wb_cases_failed,
     &wb_cases_positions,
     &wb_cases_forget,

@@ -233,7 +233,7 @@ extern const wb_kit_group wb_cases_descriptor, wb_cases_schema, wb_cases_transac
     wb_cases_walk, wb_cases_parked, wb_cases_clean_up, wb_cases_clock, wb_cases_fault, wb_cases_threads,
     wb_cases_specs, wb_cases_victim, wb_cases_lost, wb_cases_process, wb_cases_delayed,
     wb_cases_delayed_lease, wb_cases_delayed_list, wb_cases_delayed_model, wb_cases_delayed_pairs,
-    wb_cases_delayed_lost, wb_cases_delayed_commit, wb_cases_late, wb_cases_look,
+    wb_cases_delayed_between, wb_cases_delayed_lost, wb_cases_delayed_commit, wb_cases_late, wb_cases_look,
     wb_cases_take, wb_cases_written, wb_cases_failed, wb_cases_positions, wb_cases_forget, wb_cases_remember, wb_cases_again, wb_cases_business,
     wb_cases_inside, wb_cases_between, wb_cases_removal;
 

@@ -77,6 +77,27 @@ static int rename_it(wb_kit *kit, wb_store *store, const wb_store *former)
     return wb_kit_check(kit, r == WB_OK, "rename: %s: %s", wb_result_name(r), error.text);
 }
 
+/* Names that are two: in case, at their end, where one begins like the other, in what SQL has a meaning for; long ones, too. */
+#define NAMES 7
+#define NAME_MAX_SIZE 200
+
+static wb_store *make_named(wb_kit *kit, const char *id, size_t which)
+{
+    static const char *const ends[NAMES] = { "", "a", "A", ".", "_", "a", "b" };
+    wb_store *store = wb_alloc_zero(1, sizeof *store);
+    char name[NAME_MAX_SIZE + 1] = "";
+    const size_t size = strlen(id), kept = which < NAMES - 2 ? size : NAME_MAX_SIZE - 1;
+    memset(name, 'n', kept);
+    memcpy(name, id, size);
+    memcpy(name + kept, ends[which], strlen(ends[which]));
+    if (!wb_store_create(kit, store, name)) {
+        free(store);
+        return NULL;
+    }
+    wb_kit_defer(kit, destroy_store, store);
+    return install(kit, store) ? store : NULL;
+}
+
 /* A batch of one id with operations. */
 static int fill(wb_kit *kit, wb_store *store)
 {
@@ -85,6 +106,71 @@ static int fill(wb_kit *kit, wb_store *store)
     if (client)
         wb_client_close(client);
     return is_filled;
+}
+
+/* Something is done on a session. @return whether it went as it should. */
+typedef int step(wb_client *client);
+
+static int does(wb_kit *kit, wb_store *store, step *what)
+{
+    wb_client *client = wb_client_open_on(kit, store);
+    const int is_done = client && what(client);
+    if (client)
+        wb_client_close(client);
+    return is_done;
+}
+
+static int delays(wb_client *client)
+{
+    int64_t now;
+    return wb_client_asks_time(client, &now) && wb_client_delay(client, "late", now + WB_LONG_LEASE);
+}
+
+static int finds_none_delayed(wb_client *client)
+{
+    return wb_client_has_waiting(client, "");
+}
+
+/* ---- names ---------------------------------------------------------------------------- */
+
+static int fill_named(wb_kit *kit, wb_store *store, size_t which)
+{
+    char operations[2] = { (char)('a' + which), '\0' };
+    wb_client *client = wb_client_open_on(kit, store);
+    const int is_filled = client && wb_client_stores(client, WB_BATCH(which + 1), "order-1", operations) &&
+                          wb_client_parks(client, WB_PARKED(1), operations);
+    if (client)
+        wb_client_close(client);
+    return is_filled;
+}
+
+static void check_named(wb_kit *kit, wb_store *store, size_t which)
+{
+    char operations[2] = { (char)('a' + which), '\0' };
+    wb_client *client = wb_client_open_on(kit, store);
+    if (!client)
+        return;
+    if (!wb_client_finds_owner(client, "order-1", 7, WB_BATCH(which + 1)) ||
+        !wb_client_finds_pending(client, WB_PARKED(1), operations, 1))
+        wb_kit_note(kit, "of the endpoint \"%s\"", store->name);
+    wb_client_close(client); /* before its store goes */
+}
+
+/* Each has its own, and keeps it when the first of them goes. */
+static void names_are_told_apart(wb_kit *kit)
+{
+    wb_store *stores[NAMES];
+    char id[WB_GENERATED_ID_SIZE];
+    wb_id_generate(id);
+    for (size_t i = 0; i < NAMES; i++) {
+        stores[i] = make_named(kit, id, i);
+        if (!stores[i] || !fill_named(kit, stores[i], i))
+            return;
+    }
+    if (uninstall(kit, stores[0]))
+        (void)verify(kit, stores[0], 0);
+    for (size_t i = 1; i < NAMES; i++)
+        check_named(kit, stores[i], i);
 }
 
 /* ---- uninstall ------------------------------------------------------------------------ */
@@ -119,6 +205,22 @@ static void installs_again_empty(wb_kit *kit)
     wb_client_close(client);
 }
 
+/* Of an endpoint whose messages a store delays no more: what was ever made goes, with what waits. */
+static void removes_delayed(wb_kit *kit)
+{
+    wb_store *store = make_installed(kit);
+    wb_store *later = wb_alloc_zero(1, sizeof *later);
+    if (!store || !wb_store_create_with(kit, later, store->name, WB_DELAYS_BY_NOBODY)) {
+        free(later);
+        return;
+    }
+    wb_kit_defer(kit, destroy_store, later);
+    if (!does(kit, store, delays) || !uninstall(kit, later) || !verify(kit, store, 0) || !install(kit, store) ||
+        !does(kit, store, finds_none_delayed) || !does(kit, store, delays) || !uninstall(kit, store) || !install(kit, store))
+        return;
+    (void)does(kit, store, finds_none_delayed);
+}
+
 static void nothing_to_remove(wb_kit *kit)
 {
     wb_store *store = make(kit);
@@ -144,18 +246,6 @@ static void keeps_what_is_in_them(wb_kit *kit)
     (void)wb_client_finds_owner(client, "order-1", 7, WB_BATCH(1));
     (void)wb_client_finds_pending(client, WB_BATCH(1), "operations", 10);
     wb_client_close(client);
-}
-
-/* Something is done to the former one, and found in the other. @return whether it went as it should. */
-typedef int step(wb_client *client);
-
-static int does(wb_kit *kit, wb_store *store, step *what)
-{
-    wb_client *client = wb_client_open_on(kit, store);
-    const int is_done = client && what(client);
-    if (client)
-        wb_client_close(client);
-    return is_done;
 }
 
 static void keeps(wb_kit *kit, step *put, step *find)
@@ -195,12 +285,6 @@ static int finds_partition(wb_client *client)
 static void keeps_positions(wb_kit *kit)
 {
     keeps(kit, moves_partition, finds_partition);
-}
-
-static int delays(wb_client *client)
-{
-    int64_t now;
-    return wb_client_asks_time(client, &now) && wb_client_delay(client, "late", now + WB_LONG_LEASE);
 }
 
 static int finds_delayed(wb_client *client)
@@ -388,9 +472,12 @@ static void notes_subscriptions(wb_kit *kit)
 }
 
 static const wb_kit_case cases[] = {
+    { "endpoints whose names differ in case or at their end are two", WB_CAP_OUTBOX | WB_CAP_REMOVE_TABLES, names_are_told_apart },
     { "uninstall() removes the endpoint's tables, twice, and nobody else's", WB_CAP_OUTBOX | WB_CAP_REMOVE_TABLES,
       removes_its_own },
     { "what is installed again is empty", WB_CAP_OUTBOX | WB_CAP_REMOVE_TABLES, installs_again_empty },
+    { "delayed: uninstall() removes what waits, also where nothing is delayed any more",
+      WB_CAP_DELAY_STORE | WB_CAP_REMOVE_TABLES, removes_delayed },
     { "uninstall() of what was never installed is no error", WB_CAP_REMOVE_TABLES, nothing_to_remove },
     { "rename() keeps records and operations, and may be repeated", WB_CAP_OUTBOX | WB_CAP_REMOVE_TABLES,
       keeps_what_is_in_them },

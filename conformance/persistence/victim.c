@@ -63,6 +63,14 @@ static void live_past_commit(wb_client *victim)
     (void)wb_client_stores(victim, WB_BATCH(2), "order-2", "operations");
 }
 
+/* One of two is its own afterwards; there is nothing to send. */
+static void live_past_release(wb_client *victim)
+{
+    wb_claim claims[] = { WB_CLAIM("order-2"), WB_CLAIM("order-3") };
+    if (wb_client_takes(victim, WB_BATCH(2), claims, 2))
+        wb_client_check(victim, wb_client_commit_releasing(victim, WB_BATCH(2), NULL, 0, claims, 1), WB_OK, "commit");
+}
+
 static void live_past_mark(wb_client *victim)
 {
     wb_client_check(victim, wb_client_mark(victim, WB_BATCH(1), NULL, 0), WB_OK, "mark");
@@ -108,6 +116,15 @@ static void past_commit(wb_kit *kit)
         return;
     wb_client_finds_owner_soon(look, "order-2", 7, WB_BATCH(2));
     wb_client_finds_pending(look, WB_BATCH(2), "operations", 10);
+}
+
+static void past_release(wb_kit *kit)
+{
+    wb_client *look = prepare(kit);
+    if (!look || !wb_victim_run(kit, live_past_release))
+        return;
+    wb_client_finds_owner_soon(look, "order-2", 7, 0);
+    wb_client_finds_owner_soon(look, "order-3", 7, WB_BATCH(2));
 }
 
 static void past_mark(wb_kit *kit)
@@ -157,6 +174,7 @@ static void in_walk(wb_kit *kit)
 static const wb_kit_case cases[] = {
     { "a process killed in a transaction leaves nothing of it", OUTBOX, in_transaction },
     { "a process killed after a commit leaves all of it", OUTBOX, past_commit },
+    { "a process killed after a commit has given back what it gave back", OUTBOX, past_release },
     { "a process killed after a mark has marked", OUTBOX, past_mark },
     { "a process killed in a sweep keeps nobody from sweeping", OUTBOX, in_sweep },
     { "a process killed while it visits a row keeps nobody from visiting", OUTBOX, in_walk },

@@ -30,7 +30,9 @@ WB_PUBLIC const wb_plugin *delayed_broken_LTX_wb_plugin(void);
     X(moves_nothing) X(cancels_after_the_lease) X(moves_after_the_lease) X(place_is_enough)   \
     X(release_ends_doubt) X(failure_ends_doubt) X(released_are_due_as_before) X(rides_alone)      \
     X(rides_and_leaves) X(rides_with_anybodys) X(begun_is_free) X(begun_is_gone) X(commit_forgets) \
-    X(commit_forgets_the_last) X(commit_moves) X(all_endpoints_are_one)
+    X(commit_forgets_the_last) X(commit_moves) X(all_endpoints_are_one)    \
+    X(release_is_not_flushed) X(release_is_late) X(numbers_by_process) X(stopped_fetch_stays)        \
+    X(ended_leases_are_nobodys) X(uninstall_keeps_what_waits) X(busy_is_stored)
 
 #define TEXT_OF(name) #name,
 #define NUMBER_OF(name) name,
@@ -110,7 +112,7 @@ static int copy(void *argument, const wb_delayed *message)
     memcpy(text->destination, message->destination, to->destination_size);
     to->destination = text->destination;
     to->id = text->id;
-    to->operation = malloc(to->operation_size + 1);
+    to->operation = calloc(1, to->operation_size + 1);
     if (to->operation_size && message->operation)
         memcpy((void *)to->operation, message->operation, to->operation_size);
     return WB_OK;
@@ -178,6 +180,35 @@ static int store_each(wb_storage_session *session, const copies *all, wb_error *
     return result;
 }
 
+/* The n-th message of each process is kept in the n-th place, whoever had it. */
+static void take_the_place(wb_storage_session *session, const wb_delayed *message)
+{
+    static int number;
+    sqlite3 *handle = handle_of(session);
+    sqlite3_stmt *had = NULL;
+    char *question = sqlite3_mprintf("select destination, id from places where number=%d", ++number);
+    char *answer = sqlite3_mprintf("insert or replace into places values(%d, '%.*q', '%.*q')", number,
+                                   (int)message->destination_size, message->destination, (int)message->id_size, message->id);
+    (void)sqlite3_commit_hook(handle, NULL, NULL); /* which refuses all but its own */
+    (void)sqlite3_exec(handle, "create table if not exists places(number integer primary key, destination, id)", NULL, NULL, NULL);
+    if (sqlite3_prepare_v2(handle, question, -1, &had, NULL) == SQLITE_OK && sqlite3_step(had) == SQLITE_ROW) {
+        copies *all = calloc(1, sizeof *all);
+        const wb_delayed other = { .destination = (const char *)sqlite3_column_text(had, 0),
+                                   .destination_size = (size_t)sqlite3_column_bytes(had, 0),
+                                   .id = (const char *)sqlite3_column_text(had, 1),
+                                   .id_size = (size_t)sqlite3_column_bytes(had, 1) };
+        (void)copy(all, &other);
+        (void)sqlite3_finalize(had);
+        had = NULL;
+        forget(session, &all->messages[0]);
+        free_copies(all);
+    }
+    (void)sqlite3_finalize(had);
+    (void)sqlite3_exec(handle, answer, NULL, NULL, NULL);
+    sqlite3_free(question);
+    sqlite3_free(answer);
+}
+
 static int broken_store(wb_storage_session *session, const wb_delayed *messages, size_t count,
                         wb_error *error)
 {
@@ -190,8 +221,10 @@ static int broken_store(wb_storage_session *session, const wb_delayed *messages,
     int result = bug == last_one_wins || bug == key_without_destination
                      ? store_each(session, all, error)
                      : store->store(session, all->messages, all->count, error);
+    for (size_t i = 0; bug == numbers_by_process && result == WB_OK && i < all->count; i++)
+        take_the_place(session, &all->messages[i]);
     free_copies(all);
-    return result;
+    return bug == busy_is_stored && result == WB_RETRY ? WB_OK : result;
 }
 
 /* ---- next, fetch ---------------------------------------------------------------------------------- */
@@ -303,9 +336,18 @@ static int broken_fetch(wb_storage_session *session, const wb_delayed_fetch *fet
     int result = store->fetch(session, &altered, visit, argument, error);
     if (bug == fetch_has_no_end && result == WB_OK)
         result = store->fetch(session, &altered, visit, argument, error);
+    if (bug == stopped_fetch_stays && result == WB_REJECT)
+        (void)sqlite3_exec(handle_of(session), "begin immediate", NULL, NULL, NULL);
     if (bug == gives_taken_again || (bug == gives_up_the_rest && result != WB_OK))
         (void)execute(session, "update \"%w\" set owner=null, leased_until=0");
     return bug == drops_the_visitors_word && result == WB_REJECT ? WB_OK : result;
+}
+
+/* julianday() counts milliseconds: what ended less than one ago has ended, too. */
+static void forget_what_ended(wb_storage_session *session)
+{
+    (void)execute(session, "update \"%w\" set owner=null, leased_until=0, doubtful=0 where leased_until<="
+                           "cast((julianday('now')-2440587.5)*86400000000 as integer)+2000");
 }
 
 /* ---- changes by key ----------------------------------------------------------------------------------- */
@@ -345,6 +387,8 @@ static int make_remove(wb_storage_session *session, const char *owner, wb_delaye
 {
     (void)due;
     const int is_first = bug == removes_the_first && owner;
+    if (bug == ended_leases_are_nobodys && owner)
+        forget_what_ended(session);
     if (is_first)
         for (size_t i = 1; i < count; i++)
             keys[i].was_there = 1;
@@ -389,13 +433,6 @@ static int broken_increment(wb_storage_session *session, const char *owner, wb_d
                             size_t count, int64_t due, wb_error *error)
 {
     return change(make_increment, session, owner, keys, count, due, error);
-}
-
-/* julianday() counts milliseconds: what ended less than one ago has ended, too. */
-static void forget_what_ended(wb_storage_session *session)
-{
-    (void)execute(session, "update \"%w\" set owner=null, leased_until=0, doubtful=0 where leased_until<="
-                           "cast((julianday('now')-2440587.5)*86400000000 as integer)+2000");
 }
 
 static int make_cancel(wb_storage_session *session, const char *owner, wb_delayed_key *keys,
@@ -484,8 +521,10 @@ static int make_release(wb_storage_session *session, const char *owner, wb_delay
 {
     for (size_t i = 0; i < count; i++)
         keys[i].was_there = 1;
-    if (bug == releases_nothing)
+    if (bug == releases_nothing || bug == release_is_late) /* at the next call, which never comes */
         return WB_OK;
+    if (bug == release_is_not_flushed)
+        (void)sqlite3_exec(handle_of(session), "pragma synchronous=normal", NULL, NULL, NULL);
     if (bug == release_counts_a_failure)
         (void)execute(session, "update \"%w\" set failures=failures+1 where owner is not null");
     int result = store->release(session, owner, keys, count, bug == released_are_due_as_before ? 0 : due, error);
@@ -549,6 +588,33 @@ static int broken_create(const wb_host *host, const wb_endpoint_info *endpoint, 
     return base->create(host, &one_endpoint, config, ret_persistence, error);
 }
 
+/* A copy that is put back. */
+static copies *kept;
+
+static int broken_uninstall(wb_persistence *persistence, wb_error *error)
+{
+    const wb_delayed_filter all = { .struct_size = sizeof all };
+    wb_storage_session *session;
+    if (bug == uninstall_keeps_what_waits && base->open(persistence, &session, error) == WB_OK) {
+        if (!kept)
+            kept = calloc(1, sizeof *kept);
+        (void)store->list(session, &all, copy, kept, error);
+        base->close(session);
+    }
+    return base->uninstall(persistence, error);
+}
+
+static int broken_install(wb_persistence *persistence, wb_error *error)
+{
+    wb_storage_session *session;
+    int result = base->install(persistence, error);
+    if (result == WB_OK && kept && kept->count && base->open(persistence, &session, error) == WB_OK) {
+        (void)store->store(session, kept->messages, kept->count, error);
+        base->close(session);
+    }
+    return result;
+}
+
 /* The base's options and one more, behind its configuration struct. */
 static const wb_option *make_options(const wb_plugin *plugin, size_t *ret_count)
 {
@@ -593,6 +659,8 @@ const wb_plugin *delayed_broken_LTX_wb_plugin(void)
     ops.create = broken_create;
     ops.delayed = &broken;
     ops.commit = broken_commit;
+    ops.install = broken_install;
+    ops.uninstall = broken_uninstall;
     plugin.name = "delayed_broken";
     plugin.ops = &ops;
     plugin.options = make_options(&plugin, &plugin.option_count);

@@ -198,4 +198,25 @@ END
 try all_endpoints_are_one <<'END'
 two endpoints share no messages
 END
+try release_is_late <<'END'
+what a process changed before it was killed is changed
+END
+try numbers_by_process <<'END'
+what several processes store is all there
+END
+try stopped_fetch_stays <<'END'
+behind a visitor that stopped another process stores and fetches
+END
+try ended_leases_are_nobodys <<'END'
+what was taken is its owner's until another takes it, though the lease has ended
+END
+try uninstall_keeps_what_waits <<'END'
+uninstall() removes what waits, also where nothing is delayed any more
+END
+try busy_is_stored <<'END'
+beside an open transaction a call is done, or it is the server's fault
+END
+try release_is_not_flushed <<'END'
+what was changed is so on the disk when the call returns
+END
 tell

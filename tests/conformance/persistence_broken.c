@@ -8,6 +8,7 @@
 
 #include <ctype.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <waybill/sys/persistence.h>
@@ -44,7 +45,10 @@ static const char *const bugs[] = { "none", "ids_ignore_case", "ids_lose_blanks"
                                     "remembers_by_looking", "written_from_the_start", "written_past_the_last",
                                     "written_counts_what_may_go",
                                     "uninstalls_nothing", "renames_nothing", "renames_over", "notes_for_ever",
-                                    "begun_for_ever", "begun_by_all", "pools", "pools_and_lies", NULL };
+                                    "begun_for_ever", "begun_by_all", "pools", "pools_and_lies",
+                                    "gives_back_late", "cleans_up_by_the_first_number", "clean_up_takes_the_empty",
+                                    "empty_rest_is_none", "stopped_sweep_stays", "busy_is_done", "endpoints_ignore_case",
+                                    "endpoints_by_their_head", NULL };
 enum { NONE, IDS_IGNORE_CASE, IDS_LOSE_BLANKS, IDS_END_AT_NUL, CLAIMS_BY_LOOKING, FORGETS_RELEASED,
        TRUNCATES_OPERATIONS, MARKS_ROLL_BACK, REST_IS_DROPPED, CLEAN_UP_TAKES_PENDING,
        SWEEPS_NEWEST_FIRST, REFUSED_COMMIT_IS_OK, CLOSE_COMMITS, DOUBT_IS_OK, DOUBT_IS_NOTHING,
@@ -59,7 +63,8 @@ enum { NONE, IDS_IGNORE_CASE, IDS_LOSE_BLANKS, IDS_END_AT_NUL, CLAIMS_BY_LOOKING
        REMEMBER_OVERWRITES, REMEMBERS_LATE, REMEMBERS_PART, REMEMBERS_BY_LOOKING,
        WRITTEN_FROM_THE_START, WRITTEN_PAST_THE_LAST, WRITTEN_COUNTS_WHAT_MAY_GO,
        UNINSTALLS_NOTHING, RENAMES_NOTHING, RENAMES_OVER, NOTES_FOR_EVER, BEGUN_FOR_EVER, BEGUN_BY_ALL,
-       POOLS, POOLS_AND_LIES };
+       POOLS, POOLS_AND_LIES, GIVES_BACK_LATE, CLEANS_UP_BY_THE_FIRST_NUMBER, CLEAN_UP_TAKES_THE_EMPTY, EMPTY_REST_IS_NONE,
+       STOPPED_SWEEP_STAYS, BUSY_IS_DONE, ENDPOINTS_IGNORE_CASE, ENDPOINTS_BY_THEIR_HEAD };
 
 #define CLAIMS_MAX 2048
 #define MARKS_MAX 1024
@@ -84,6 +89,7 @@ typedef struct {
     int is_open;
     int has_row; /* it has taken one, and keeps it to its end */
     int has_claims;
+    int is_held; /* a sweep that was stopped has left its transaction open */
     uint64_t batch;
     wb_mark marks[MARKS_MAX];
     size_t mark_count;
@@ -241,15 +247,47 @@ static int forget_any(wb_storage_session *session, ids *all, wb_error *error)
     return result == WB_OK ? base->forget(session, all->claims, all->count, error) : result;
 }
 
+/* What went before its time, with its number then; the process has it in common. */
+static ids given_back;
+
+static void note_given_back(const wb_claim *claims, size_t count, uint64_t batch)
+{
+    const size_t before = given_back.count;
+    withhold(&given_back, claims, count);
+    for (size_t i = before; batch && i < given_back.count; i++)
+        given_back.claims[i].duplicate_of = batch;
+}
+
+static int give_back(wb_storage_session *session, wb_error *error)
+{
+    int result = given_back.count ? base->forget(session, given_back.claims, given_back.count, error) : WB_OK;
+    given_back.count = 0;
+    return result;
+}
+
+/* Whoever has the ids by now. */
+static void clean_up_given_back(wb_storage_session *session, uint64_t before, wb_error *error)
+{
+    ids *old = calloc(1, sizeof *old);
+    for (size_t i = 0; i < given_back.count; i++)
+        if (given_back.claims[i].duplicate_of < before)
+            withhold(old, &given_back.claims[i], 1);
+    (void)forget_any(session, old, error);
+    given_back.count = 0;
+    free(old);
+}
+
 static int broken_forget(wb_storage_session *session, const wb_claim *claims, size_t count, wb_error *error)
 {
     ids *all = calloc(1, sizeof *all);
     withhold(all, claims, count);
+    if (bug == CLEANS_UP_BY_THE_FIRST_NUMBER)
+        note_given_back(claims, count, 0);
     int result = bug == FORGETS_NOTHING          ? WB_OK
                  : bug == FORGET_TAKES_ANY_BATCH ? forget_any(session, all, error)
                                                  : base->forget(session, all->claims, all->count, error);
     free(all);
-    return result;
+    return bug == BUSY_IS_DONE && result == WB_RETRY ? WB_OK : result;
 }
 
 /* The same in begin(); or with the transaction that begins. */
@@ -319,6 +357,15 @@ static void find_withheld(const ids *remembered, wb_claim *claims, size_t count)
                 claims[i].duplicate_of = remembered->claims[n].duplicate_of;
 }
 
+/* The next call ends what a sweep has left open. */
+static void let_go(wb_storage_session *session)
+{
+    withheld *mine = place_of(session);
+    if (mine->is_held)
+        (void)base->rollback(session, NULL);
+    mine->is_held = 0;
+}
+
 static int broken_begin(wb_storage_session *session, wb_begin *begin, wb_error *error)
 {
     wb_claim *claims = calloc(CLAIMS_MAX, sizeof *claims);
@@ -329,6 +376,9 @@ static int broken_begin(wb_storage_session *session, wb_begin *begin, wb_error *
     mangle(begin->claims, begin->claim_count, claims, texts);
     mine->batch = begin->batch;
     mine->mark_count = mine->position_count = mine->forgotten.count = 0;
+    let_go(session);
+    if (bug == GIVES_BACK_LATE)
+        (void)give_back(session, error);
     break_forgotten(session, &mangled, mine, error);
     if (bug == POSITIONS_UNLOCKED && begin->position_count) {
         (void)read_positions(session, begin, mine, error);
@@ -361,7 +411,7 @@ static int commit_mangled(wb_storage_session *session, wb_commit *commit, wb_err
     mangled.released = claims;
     withhold(late, commit->claims, commit->claim_count);
     mangled.claims = late->claims;
-    if (bug == FORGETS_RELEASED)
+    if (bug == FORGETS_RELEASED || bug == GIVES_BACK_LATE)
         mangled.released_count = 0;
     if (bug == PARKS_NOTHING && !place_of(session)->has_claims)
         mangled.operations = NULL;
@@ -390,6 +440,8 @@ static int broken_commit(wb_storage_session *session, wb_commit *commit, wb_erro
     withheld *mine = place_of(session);
     int result = commit_mangled(session, commit, error);
     mine->is_open = 0;
+    if (result == WB_OK && (bug == GIVES_BACK_LATE || bug == CLEANS_UP_BY_THE_FIRST_NUMBER))
+        note_given_back(commit->released, commit->released_count, commit->batch);
     if (result == WB_OK && mine->position_count)
         result = write_positions(session, mine, error);
     if (result == WB_OK && mine->mark_count)
@@ -491,7 +543,7 @@ static int broken_open(wb_persistence *persistence, wb_storage_session **ret_ses
         withheld *mine = place_of(NULL); /* sessions are opened by one thread */
         mine->session = *ret_session;
         mine->persistence = persistence;
-        mine->has_row = 0;
+        mine->has_row = mine->is_held = 0;
     }
     return result;
 }
@@ -519,9 +571,10 @@ static void broken_close(wb_storage_session *session)
 static int broken_mark(wb_storage_session *session, const wb_mark *marks, size_t count, wb_error *error)
 {
     wb_mark mangled[MARKS_MAX];
+    let_go(session);
     for (size_t i = 0; i < count && i < MARKS_MAX; i++) {
         mangled[i] = marks[i];
-        if (bug == REST_IS_DROPPED)
+        if (bug == REST_IS_DROPPED || (bug == EMPTY_REST_IS_NONE && !marks[i].remaining_size))
             mangled[i].remaining = NULL;
     }
     int result = blame(base->mark(session, mangled, count, error), error);
@@ -541,12 +594,27 @@ static int collect(void *argument, const wb_pending *row)
     return WB_OK;
 }
 
+/* The transaction of a sweep ends with its last row, and nowhere else. */
+static int sweep_and_stay(wb_storage_session *session, uint64_t before, size_t limit, wb_pending_fn visit, void *argument,
+                          wb_error *error)
+{
+    wb_claim claim = { "swept", 5, 0 };
+    wb_begin begin = { .struct_size = sizeof begin, .batch = 1, .claims = &claim, .claim_count = 1 };
+    int result = base->sweep(session, before, limit, visit, argument, error);
+    if (result == WB_REJECT)
+        place_of(session)->is_held = base->begin(session, &begin, error) == WB_OK;
+    return result;
+}
+
 static int broken_sweep(wb_storage_session *session, uint64_t before, size_t limit,
                         wb_pending_fn visit, void *argument, wb_error *error)
 {
     collection all = { .count = 0 };
+    let_go(session);
     if (bug == SWEEPS_WHAT_IS_NOT_DUE)
         before = INT64_MAX;
+    if (bug == STOPPED_SWEEP_STAYS)
+        return sweep_and_stay(session, before, limit, visit, argument, error);
     if (bug != SWEEPS_NEWEST_FIRST)
         return base->sweep(session, before, limit, visit, argument, error);
     int result = base->sweep(session, before, limit, collect, &all, error);
@@ -587,6 +655,7 @@ static int broken_next(wb_storage_session *session, uint64_t after, uint64_t bef
                        wb_pending_fn visit, void *argument, wb_error *error)
 {
     walk on = { .after = after, .visit = visit, .argument = argument };
+    let_go(session);
     int result = base->sweep(session, before, SIZE_MAX, meet, &on, error);
     if (!on.is_met || result != MET)
         return result;
@@ -610,10 +679,22 @@ static int broken_clock(wb_storage_session *session, int64_t *ret_wall, wb_error
     return result;
 }
 
+static int collect_empty(void *argument, const wb_pending *row)
+{
+    return row->operations_size ? WB_OK : collect(argument, row);
+}
+
 static int broken_clean_up(wb_storage_session *session, uint64_t before, size_t limit,
                            size_t *ret_deleted, wb_error *error)
 {
     collection all = { .count = 0 };
+    let_go(session);
+    if (bug == CLEANS_UP_BY_THE_FIRST_NUMBER)
+        clean_up_given_back(session, before, error);
+    if (bug == CLEAN_UP_TAKES_THE_EMPTY) {
+        (void)base->sweep(session, before, MARKS_MAX, collect_empty, &all, error);
+        (void)base->mark(session, all.marks, all.count, error);
+    }
     if (bug == CLEAN_UP_TAKES_PENDING) {
         (void)base->sweep(session, before, MARKS_MAX, collect, &all, error);
         (void)base->mark(session, all.marks, all.count, error);
@@ -749,11 +830,31 @@ static const wb_written_ops *break_written(void)
 
 /* ---- descriptor -------------------------------------------------------------------------- */
 
+#define INSTANCES_MAX 64 /* at once */
+#define NAME_KEPT 150
+
+/* An endpoint that its tables are named after less exactly. */
+static const wb_endpoint_info *misname(const wb_endpoint_info *endpoint)
+{
+    static wb_endpoint_info infos[INSTANCES_MAX];
+    static char names[INSTANCES_MAX][256];
+    static size_t next;
+    const size_t place = next++ % INSTANCES_MAX;
+    infos[place] = *endpoint;
+    infos[place].name = names[place];
+    (void)snprintf(names[place], sizeof *names, "%.*s", bug == ENDPOINTS_BY_THEIR_HEAD ? NAME_KEPT : 255, endpoint->name);
+    for (char *at = names[place]; bug == ENDPOINTS_IGNORE_CASE && *at; at++)
+        *at = (char)tolower((unsigned char)*at);
+    return &infos[place];
+}
+
 static int broken_create(const wb_host *host, const wb_endpoint_info *endpoint, const void *config,
                          wb_persistence **ret_persistence, wb_error *error)
 {
     memcpy(&bug, (const char *)config + bug_offset, sizeof bug);
     some_host = *host;
+    if (bug == ENDPOINTS_IGNORE_CASE || bug == ENDPOINTS_BY_THEIR_HEAD)
+        endpoint = misname(endpoint);
     return base->create(host, endpoint, config, ret_persistence, error);
 }
 

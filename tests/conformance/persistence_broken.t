@@ -186,6 +186,8 @@ fail stats() counts records and knows the oldest and the newest
 fail stats() does not wait for a transaction, nor count what it claims
 fail stats() fills the table of a newer host
 fail count_records() keeps to its bounds and its limit
+fail a clean-up keeps what was claimed again under a later number
+fail a process killed after a commit has given back what it gave back
 END
 try truncates_operations <<'END'
 fail operations of more than 64 KiB come back
@@ -216,6 +218,7 @@ fail a clean-up keeps what is not dispatched
 fail count_records() counts what a clean-up deletes
 fail take_pending(): what is gone nobody takes
 fail take_pending(): batches, marks and sweeps go on
+fail a clean-up keeps what has a row of no bytes, stored or left by a mark
 END
 try clean_up_takes_pending <<'END'
 fail a clean-up keeps what is not dispatched
@@ -227,6 +230,7 @@ fail interleaved: a claim against the clean-up of its record
 fail interleaved: marks against clean-ups
 fail interleaved: a commit and its mark against a clean-up and a duplicate
 fail interleaved: two clean-ups and a mark
+fail a clean-up keeps what has a row of no bytes, stored or left by a mark
 END
 try sweeps_newest_first <<'END'
 fail while one process sweeps another visits nothing
@@ -269,6 +273,7 @@ fail next_pending() visits parked rows when they are due
 END
 try walks_past_the_visitor "next_pending()" "visit" <<'END'
 fail next_pending() hands on what the visitor says
+fail behind a visitor that stopped another process visits and writes
 END
 try walks_beside_others "next_pending()" "visit" <<'END'
 fail while one process visits a row another visits none
@@ -304,6 +309,7 @@ fail take_pending(): a session that is closed has nothing
 fail take_pending(): a killed process has nothing
 fail take_pending(): batches, marks and sweeps go on
 fail take_pending(): the same number is two rows for two endpoints
+fail endpoints whose names differ in case or at their end are two
 END
 try stores_as_begun <<'END'
 fail of two that park one row one does
@@ -437,6 +443,7 @@ fail forget: in begin(), it stands after a rollback
 fail forget: in begin(), it stands when the session is closed
 fail forget: in begin(), without a batch and without marks
 fail forget: in begin(), what is claimed there again is new
+fail forget: a clean-up keeps what was claimed again
 END
 try forget_takes_any_batch <<'END'
 fail forget: only the record of that batch goes, and nothing else of it
@@ -493,6 +500,31 @@ fail notes: under each name a number is kept
 END
 try begun_by_all "noted" "notes: " <<'END'
 fail notes: under each name a number is kept
+END
+try gives_back_late "killed" <<'END'
+fail a process killed after a commit has given back what it gave back
+END
+try cleans_up_by_the_first_number "clean-up" "forget: " <<'END'
+fail a clean-up keeps what was claimed again under a later number
+fail forget: a clean-up keeps what was claimed again
+END
+try clean_up_takes_the_empty "clean-up" "no bytes" <<'END'
+fail a clean-up keeps what has a row of no bytes, stored or left by a mark
+END
+try empty_rest_is_none "mark" "clean-up" <<'END'
+fail a clean-up keeps what has a row of no bytes, stored or left by a mark
+END
+try stopped_sweep_stays "sweep" "visitor" <<'END'
+fail behind a visitor that stopped another process visits and writes
+END
+try busy_is_done "forget: " "server's fault" <<'END'
+fail what fails beside an open transaction is the server's fault
+END
+try endpoints_ignore_case "install" "rename()" "endpoint" <<'END'
+fail endpoints whose names differ in case or at their end are two
+END
+try endpoints_by_their_head "install" "rename()" "endpoint" <<'END'
+fail endpoints whose names differ in case or at their end are two
 END
 # whether two look before either claims is a matter of threads
 try remembers_by_looking <<'END'

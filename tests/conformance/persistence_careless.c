@@ -6,6 +6,7 @@
  */
 #include "config.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sqlite3.h>
@@ -24,10 +25,12 @@ static const char *const bugs[] = { "none", "rollback_keeps_business", "business
                                     "restart_loses_pending", "reopen_loses_pending", "threads_only",
                                     "check_is_blind", "begins_anew", "busy_is_fatal", "marks_nothing", "pending_never_ends",
                                     "cleans_nothing", "dies_in_mark", "exits_in_sweep", "sticks_in_clock", "commits_in_thread",
-                                    "exits_uninstalled", "visits_by_threads", "leases", NULL };
+                                    "exits_uninstalled", "visits_by_threads", "leases",
+                                    "flushes_operations_only", NULL };
 enum { NONE, ROLLBACK_KEEPS_BUSINESS, BUSINESS_IS_OUTSIDE, COMMITS_IN_TWO_STEPS, RESTART_LOSES_PENDING,
        REOPEN_LOSES_PENDING, THREADS_ONLY, CHECK_IS_BLIND, BEGINS_ANEW, BUSY_IS_FATAL, MARKS_NOTHING, PENDING_NEVER_ENDS,
-       CLEANS_NOTHING, DIES_IN_MARK, EXITS_IN_SWEEP, STICKS_IN_CLOCK, COMMITS_IN_THREAD, EXITS_UNINSTALLED, VISITS_BY_THREADS, LEASES };
+       CLEANS_NOTHING, DIES_IN_MARK, EXITS_IN_SWEEP, STICKS_IN_CLOCK, COMMITS_IN_THREAD, EXITS_UNINSTALLED, VISITS_BY_THREADS, LEASES,
+       FLUSHES_OPERATIONS_ONLY };
 
 static const wb_persistence_ops *base;
 static int32_t bug;
@@ -203,8 +206,31 @@ static int begin_leasing(wb_storage_session *session, wb_begin *begin, wb_error 
     return result;
 }
 
+/* What commits is not brought to the disk, and then that is made good where there is something to send. */
+static void flush_later(wb_storage_session *session)
+{
+    const wb_sqlite_api *api = base->interface(session, WB_SQLITE_INTERFACE);
+    (void)sqlite3_exec(api->connection(session, 0), "pragma synchronous=normal", NULL, NULL, NULL);
+}
+
+static int commit_and_flush(wb_storage_session *session, wb_commit *commit, wb_error *error)
+{
+    const wb_sqlite_api *api = base->interface(session, WB_SQLITE_INTERFACE);
+    sqlite3 *db = api->connection(session, 0);
+    int result = base->commit(session, commit, error);
+    int log = commit->operations ? open(sqlite3_filename_wal(sqlite3_db_filename(db, "main")), O_RDWR | O_CLOEXEC) : -1;
+    if (log >= 0) {
+        (void)fsync(log);
+        (void)close(log);
+    }
+    (void)sqlite3_exec(db, "pragma synchronous=full", NULL, NULL, NULL);
+    return result;
+}
+
 static int careless_begin(wb_storage_session *session, wb_begin *begin, wb_error *error)
 {
+    if (bug == FLUSHES_OPERATIONS_ONLY)
+        flush_later(session);
     if (bug == LEASES)
         return begin_leasing(session, begin, error);
     if (bug == EXITS_UNINSTALLED && !is_installed)
@@ -309,6 +335,8 @@ static int careless_commit(wb_storage_session *session, wb_commit *commit, wb_er
         return commit_in_thread(session, commit, error);
     if (bug == LEASES)
         give_leases();
+    if (bug == FLUSHES_OPERATIONS_ONLY)
+        return commit_and_flush(session, commit, error);
     if (bug == BEGINS_ANEW)
         return commit_whatever_is_open(session, commit, error);
     if (bug == THREADS_ONLY && commit->batch)

@@ -34,6 +34,9 @@ END
 try none business: </dev/null
 try none process <<'END'
 skip delayed: what a process stored before it was killed is there
+skip delayed: what a process changed before it was killed is changed
+skip delayed: what several processes store is all there
+skip delayed: behind a visitor that stopped another process stores and fetches
 skip delayed: what a killed process had taken comes when its lease ends
 END
 try rollback_keeps_business business: <<'END'
@@ -64,7 +67,11 @@ fail while one process sweeps another visits nothing
 fail while one process visits a row another visits none
 fail take_pending(): of two processes one has a row
 fail take_pending(): a killed process has nothing
+fail behind a visitor that stopped another process visits and writes
 skip delayed: what a process stored before it was killed is there
+skip delayed: what a process changed before it was killed is changed
+skip delayed: what several processes store is all there
+skip delayed: behind a visitor that stopped another process stores and fetches
 skip delayed: what a killed process had taken comes when its lease ends
 END
 try reopen_loses_pending "opened again" <<'END'
@@ -87,7 +94,15 @@ fail business: a commit after a handler rolled back and began anew stores nothin
 END
 try never_flushes "on the disk" <<'END'
 fail what was committed is on the disk when commit() returns
+fail a commit without operations is on the disk when commit() returns
 fail remember: what was remembered is on the disk when remember() returns
+skip delayed: what was changed is so on the disk when the call returns
+skip delayed: what was stored is on the disk when store() returns
+skip delayed: what was taken is so on the disk when fetch() visits it
+END
+try flushes_operations_only "on the disk" <<'END'
+fail a commit without operations is on the disk when commit() returns
+skip delayed: what was changed is so on the disk when the call returns
 skip delayed: what was stored is on the disk when store() returns
 skip delayed: what was taken is so on the disk when fetch() visits it
 END
@@ -100,9 +115,11 @@ END
 try commits_in_thread business: </dev/null
 try commits_in_thread killed <<'END'
 skip delayed: what a process stored before it was killed is there
+skip delayed: what a process changed before it was killed is changed
 skip delayed: what a killed process had taken comes when its lease ends
 END
 try commits_in_thread "on the disk" <<'END'
+skip delayed: what was changed is so on the disk when the call returns
 skip delayed: what was stored is on the disk when store() returns
 skip delayed: what was taken is so on the disk when fetch() visits it
 END
@@ -111,6 +128,8 @@ try leases "killed in the" </dev/null
 try exits_uninstalled "another process" <<'END'
 fail what another process stored is there
 fail what was stored is there for another process
+fail behind a visitor that stopped another process visits and writes
+skip delayed: behind a visitor that stopped another process stores and fetches
 END
 wait
 try busy_is_fatal neighbour <<'END'
@@ -136,6 +155,7 @@ fail count_records() counts what a clean-up deletes
 fail remember: a clean-up deletes by age
 END
 try dies_in_mark mark <<'END'
+fail a clean-up keeps what has a row of no bytes, stored or left by a mark
 fail a mark with a rest shrinks the pending row
 fail marking twice, or what is not there, changes nothing
 fail several marks, each as it is meant

@@ -59,6 +59,7 @@ try() { # BUG [TEXT]... <EXPECTED, of all cases or of those with one of the TEXT
 cat >"$work/no-crash" <<'END'
 skip join(NULL) leaves what was not joined
 skip what was committed is on the disk when commit() returns
+skip a commit without operations is on the disk when commit() returns
 skip remember: what was remembered is on the disk when remember() returns
 skip shared_resource() is stable and keeps within its buffer
 skip a connection too many is the server's fault

@@ -29,6 +29,8 @@ again="\"$support/server\" crash \"$work/server\" && \"$support/server\" restart
     --business "$top_builddir/conformance/business/.libs/mysql.so" --crash-server "$again" <<'END'
 skip join(NULL) leaves what was not joined
 skip what was committed is on the disk when commit() returns
+skip a commit without operations is on the disk when commit() returns
+skip delayed: what was changed is so on the disk when the call returns
 skip delayed: what was stored is on the disk when store() returns
 skip delayed: what was taken is so on the disk when fetch() visits it
 skip remember: what was remembered is on the disk when remember() returns

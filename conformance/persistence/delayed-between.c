@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The persistence kit: the delayed message store between processes, and beside what somebody else is at: whoever
+ * stores shares no memory with whom he could overwrite, and a store that is busy says so.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "conformance/persistence/actor.h"
+#include "conformance/persistence/delayed.h"
+
+#define PAST(n) ((int64_t)(n) * WB_SECOND)
+
+/* ---- processes that store ------------------------------------------------------------------- */
+
+#define PROCESSES 3
+#define EACH 20
+#define ARRIVED 0
+/* A process that is not there by then is not waited for: the others go on alone. */
+#define MEET_WITHIN (10 * WB_SECOND)
+
+/* Of process 2 message 13: "213". */
+static void name_of(unsigned which, unsigned number, char id[8])
+{
+    (void)snprintf(id, 8, "%u", (which + 1) * 100 + number);
+}
+
+static void live_and_delay(wb_client *client, unsigned which, wb_board *board)
+{
+    const int64_t deadline = wb_clock_monotonic() + MEET_WITHIN;
+    char id[8];
+    (void)atomic_fetch_add(&board->counts[ARRIVED], 1);
+    while (atomic_load(&board->counts[ARRIVED]) < PROCESSES && wb_clock_monotonic() < deadline)
+        wb_clock_pause(WB_MILLISECOND / 5, NULL);
+    for (unsigned n = 0; n < EACH; n++) {
+        name_of(which, n, id);
+        if (!wb_client_delay(client, id, PAST((which + 1) * 100 + n)))
+            return;
+    }
+}
+
+/* Each in the place of what it removes, which nobody has but itself. */
+static void live_and_replace(wb_client *client, unsigned which, wb_board *board)
+{
+    char id[8], own[8];
+    (void)which, (void)board;
+    name_of(0, 0, id);
+    name_of(0, EACH, own);
+    if (wb_client_takes_due(client, wb_owner_b, PAST(100), "100 ") &&
+        wb_client_changes(client, WB_REMOVE, wb_owner_b, id, 0, 1))
+        (void)wb_client_delay(client, own, PAST(100 + EACH));
+}
+
+/* Each message is its own: as it was stored, by whomever, and beside whomever. */
+static void between_processes(wb_kit *kit)
+{
+    static char ids[PROCESSES * EACH][8];
+    wb_delayed expected[PROCESSES * EACH];
+    const wb_delayed_fetch what = wb_fetch_of(wb_owner_a, 0);
+    wb_seen seen = { .expected = expected, .expected_count = PROCESSES * EACH };
+    wb_client *look = wb_client_open(kit, 0);
+    for (unsigned i = 0; i < PROCESSES * EACH; i++) {
+        const unsigned which = i / EACH, number = i % EACH + (which == 0); /* the very first is replaced */
+        name_of(which, number, ids[i]);
+        expected[i] = wb_waiting(ids[i], PAST((which + 1) * 100 + number));
+    }
+    atomic_store(&wb_board_of(kit)->counts[ARRIVED], 0);
+    if (!look || !wb_strangers_run(kit, PROCESSES, live_and_delay) || !wb_strangers_run(kit, 1, live_and_replace))
+        return;
+    wb_client_check(look, wb_delayed_fetch_into(look, &what, &seen), WB_OK, "fetch what is due");
+    wb_kit_check(kit, seen.count == PROCESSES * EACH, "%zu messages of %d are there", seen.count, PROCESSES * EACH);
+}
+
+/* ---- a visitor that stops ------------------------------------------------------------------ */
+
+static int stop(void *argument)
+{
+    (void)argument;
+    return WB_REJECT;
+}
+
+/* Another one each time. */
+static void live_and_write(wb_client *client, unsigned which, wb_board *board)
+{
+    char id[8], fetched[9];
+    const unsigned number = 4 + atomic_fetch_add(&board->counts[0], 1);
+    (void)snprintf(id, sizeof id, "%u", number);
+    (void)snprintf(fetched, sizeof fetched, "%s ", id);
+    (void)which;
+    if (wb_client_delay(client, id, PAST(number)) && wb_client_takes_due(client, wb_owner_b, PAST(number), fetched))
+        (void)wb_client_changes(client, WB_REMOVE, wb_owner_b, id, 0, 1);
+}
+
+/* Behind a fetch or a list that its visitor stopped nothing is open, before the session is used again. */
+static void stopped_is_over(wb_kit *kit)
+{
+    const wb_delayed_filter all = { .struct_size = sizeof all };
+    const wb_delayed_fetch what = wb_fetch_of(wb_owner_a, PAST(3));
+    wb_seen fetched = { .meanwhile = stop }, listed = { .meanwhile = stop };
+    wb_client *a = wb_client_open(kit, 0);
+    atomic_store(&wb_board_of(kit)->counts[0], 0);
+    if (!a || !wb_client_delay(a, "1", PAST(1)) || !wb_client_delay(a, "2", PAST(2)) || !wb_client_delay(a, "3", PAST(3)) ||
+        !wb_client_check(a, wb_delayed_fetch_into(a, &what, &fetched), WB_REJECT, "stop a fetch") ||
+        !wb_strangers_run(kit, 1, live_and_write) ||
+        !wb_client_check(a, wb_delayed_list_into(a, &all, &listed), WB_REJECT, "stop a list") ||
+        !wb_strangers_run(kit, 1, live_and_write))
+        return;
+    wb_client_has_waiting(a, "1 2 3 ");
+}
+
+/* ---- a busy store -------------------------------------------------------------------------- */
+
+typedef struct {
+    const char *doing;
+    int (*call)(wb_client *client);
+} deed;
+
+typedef struct {
+    const deed *what;
+    wb_client *client;
+    wb_actor actor;
+    int result;
+} waiting;
+
+static int call_store(wb_client *client)
+{
+    const wb_delayed message = wb_waiting("stored", PAST(50));
+    return wb_delayed_store(client, &message, 1);
+}
+
+static int call_next(wb_client *client)
+{
+    int64_t due, now;
+    return wb_delayed_next(client, &due, &now);
+}
+
+static int call_list(wb_client *client)
+{
+    const wb_delayed_filter all = { .struct_size = sizeof all };
+    wb_seen seen = { .count = 0 };
+    return wb_delayed_list_into(client, &all, &seen);
+}
+
+/* What is due by then nobody else changes. */
+static int call_fetch(wb_client *client)
+{
+    const wb_delayed_fetch what = wb_fetch_of(wb_owner_b, PAST(9));
+    wb_seen seen = { .count = 0 };
+    int r = wb_delayed_fetch_into(client, &what, &seen);
+    if (r == WB_OK)
+        wb_kit_check(client->kit, strcmp(seen.ids, "fetched ") == 0, "\"%s\" was fetched", seen.ids);
+    return r;
+}
+
+/* Whoever is told that it was done is told that it was there: it is so the first time. */
+static int change(wb_client *client, wb_change which, const char *owner, const char *id, int64_t due)
+{
+    const wb_delayed message = wb_waiting(id, 0);
+    wb_delayed_key key = wb_waiting_key(&message);
+    int r = wb_delayed_change(client, which, owner, &key, 1, due);
+    if (r == WB_OK)
+        wb_kit_check(client->kit, key.was_there == 1, "\"%s\": was_there is %d", id, key.was_there);
+    return r;
+}
+
+static int call_remove(wb_client *client)
+{
+    return change(client, WB_REMOVE, wb_owner_a, "removed", 0);
+}
+
+static int call_increment(wb_client *client)
+{
+    return change(client, WB_INCREMENT, wb_owner_a, "failed", PAST(20));
+}
+
+static int call_release(wb_client *client)
+{
+    return change(client, WB_RELEASE, wb_owner_a, "released", PAST(30));
+}
+
+static int call_cancel(wb_client *client)
+{
+    return change(client, WB_CANCEL, NULL, "cancelled", 0);
+}
+
+static int call_reschedule(wb_client *client)
+{
+    return change(client, WB_RESCHEDULE, NULL, "moved", PAST(40));
+}
+
+static const deed deeds[] = {
+    { "store", call_store },
+    { "ask what is next", call_next },
+    { "list", call_list },
+    { "fetch", call_fetch },
+    { "remove", call_remove },
+    { "count a failure", call_increment },
+    { "give back", call_release },
+    { "cancel", call_cancel },
+    { "reschedule", call_reschedule },
+};
+#define DEEDS (sizeof deeds / sizeof *deeds)
+
+static void make_call(void *argument)
+{
+    waiting *one = argument;
+    one->result = one->what->call(one->client);
+}
+
+/* A session each; what is to be changed is there, and what needs an owner is taken. */
+static int prepare(wb_kit *kit, wb_client *a, waiting all[DEEDS])
+{
+    for (size_t i = 0; i < DEEDS; i++) {
+        all[i] = (waiting){ .what = &deeds[i], .client = wb_client_open(kit, 0) };
+        if (!all[i].client)
+            return 0;
+    }
+    return wb_client_delay(a, "removed", PAST(1)) && wb_client_delay(a, "failed", PAST(2)) &&
+           wb_client_delay(a, "released", PAST(3)) && wb_client_takes_due(a, wb_owner_a, PAST(3), "removed failed released ") &&
+           wb_client_delay(a, "fetched", PAST(9)) && wb_client_delay(a, "cancelled", PAST(10)) &&
+           wb_client_delay(a, "moved", PAST(11));
+}
+
+/* All at once: one that waits keeps the others waiting no longer. */
+static void call_all(wb_kit *kit, waiting all[DEEDS])
+{
+    for (size_t i = 0; i < DEEDS; i++) {
+        wb_actor_start(&all[i].actor);
+        wb_actor_do(&all[i].actor, make_call, &all[i]);
+    }
+    for (size_t i = 0; i < DEEDS; i++) {
+        wb_actor_await(kit, &all[i].actor);
+        wb_actor_stop(&all[i].actor);
+    }
+}
+
+/* Beside a transaction that may have all of the store each call is done, or it could not be for the server's sake, and
+ * then it is none the worse for it. */
+static void beside_a_transaction(wb_kit *kit)
+{
+    wb_claim held = WB_CLAIM("order-1");
+    waiting all[DEEDS];
+    wb_client *a = wb_client_open(kit, 0);
+    if (!a || !prepare(kit, a, all) || !wb_client_takes(a, WB_BATCH(1), &held, 1))
+        return;
+    call_all(kit, all);
+    if (!wb_client_check(a, wb_client_commit(a, WB_BATCH(1), NULL, 0), WB_OK, "commit"))
+        return;
+    for (size_t i = 0; i < DEEDS; i++) {
+        wb_client *client = all[i].client;
+        const char *doing = all[i].what->doing;
+        if (all[i].result == WB_OK)
+            continue;
+        wb_kit_check(kit, wb_kit_is_servers_fault(all[i].result, &client->error), "to %s: %s, cause %d: %s", doing,
+                     wb_result_name(all[i].result), client->error.cause, client->error.text);
+        wb_client_check(client, all[i].what->call(client), WB_OK, doing);
+    }
+    wb_client_has_waiting(a, "fetched failed released moved stored ");
+}
+
+#define STORE WB_CAP_DELAY_STORE
+static const wb_kit_case cases[] = {
+    { "delayed: what several processes store is all there", STORE, between_processes },
+    { "delayed: behind a visitor that stopped another process stores and fetches", STORE, stopped_is_over },
+    { "delayed: beside an open transaction a call is done, or it is the server's fault", STORE | WB_CAP_OUTBOX,
+      beside_a_transaction },
+};
+const wb_kit_group wb_cases_delayed_between = WB_KIT_GROUP(cases);
