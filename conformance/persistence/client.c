@@ -20,6 +20,15 @@
 
 /* ---- opening ---------------------------------------------------------------------------- */
 
+/* What a case has left that died before it could empty anything is its failure and nobody else's. A plugin that cannot
+ * remove it goes on with it. */
+static void remove_what_is_left(wb_kit *kit, wb_store *store)
+{
+    wb_error ignored = { 0 };
+    if (((wb_stores_kit *)kit)->is_behind_failure && (kit->plugin->capabilities & WB_CAP_REMOVE_TABLES))
+        (void)store->ops->uninstall(store->instance, &ignored);
+}
+
 static wb_store *store_of(wb_kit *kit, size_t which)
 {
     wb_store *store = &((wb_stores_kit *)kit)->stores[which];
@@ -31,6 +40,7 @@ static wb_store *store_of(wb_kit *kit, size_t which)
     wb_store_name(kit, which, name, sizeof name);
     if (!wb_store_create(kit, store, name))
         return NULL;
+    remove_what_is_left(kit, store);
     int r = store->ops->install(store->instance, &error);
     if (wb_kit_check(kit, r == WB_OK, "could not install \"%s\": %s", name, error.text))
         return store;
@@ -69,22 +79,70 @@ wb_client *wb_client_open_on(wb_kit *kit, wb_store *store)
     return wb_client_check(client, r, WB_OK, "open a session") ? client : NULL;
 }
 
+static int open_until_deadline(wb_client *client)
+{
+    const int64_t deadline = wb_clock_monotonic() + WB_CALL_DEADLINE;
+    int r;
+    while ((r = client->ops->open(client->store->instance, &client->session, &client->error)) != WB_OK &&
+           wb_clock_monotonic() < deadline)
+        wb_clock_pause(20 * WB_MILLISECOND, NULL);
+    return r;
+}
+
 wb_client *wb_client_open_patiently(wb_kit *kit, wb_store *store)
 {
     wb_client *client = make_client(kit, store);
-    int64_t deadline = wb_clock_monotonic() + WB_CALL_DEADLINE;
-    int r;
-    while ((r = client->ops->open(store->instance, &client->session, &client->error)) != WB_OK &&
-           wb_clock_monotonic() < deadline)
-        wb_clock_pause(20 * WB_MILLISECOND, NULL);
+    int r = open_until_deadline(client);
     return wb_client_check(client, r, WB_OK, "open a session again") ? client : NULL;
+}
+
+/* What cannot be emptied would be the failure of all cases to come. */
+static void make_anew(wb_kit *kit, wb_store *store)
+{
+    wb_error error = { 0 };
+    if (!(kit->plugin->capabilities & WB_CAP_REMOVE_TABLES))
+        return;
+    int r = store->ops->uninstall(store->instance, &error);
+    if (r == WB_OK)
+        r = store->ops->install(store->instance, &error);
+    wb_kit_note(kit, "what is left is removed with its tables: %s", r == WB_OK ? "done" : error.text);
+}
+
+typedef struct leftovers {
+    wb_kit *kit;
+    wb_store *store;
+} leftovers;
+
+/* By the case that has left it, behind all else: whatever fails here is its failure. */
+static void empty_behind(void *argument)
+{
+    leftovers *of = argument;
+    wb_client client = { .kit = of->kit, .ops = of->store->ops, .store = of->store };
+    int good = 1;
+    if (of->store->instance && open_until_deadline(&client) == WB_OK) {
+        good = wb_kit_check(of->kit, wb_client_empties(&client), "what the case has left cannot be removed");
+        wb_client_close(&client);
+    }
+    if (!good)
+        make_anew(of->kit, of->store);
+    free(of);
+}
+
+static void empty_afterwards(wb_kit *kit, wb_store *store)
+{
+    leftovers *of = wb_alloc_zero(1, sizeof *of);
+    *of = (leftovers){ kit, store };
+    wb_kit_defer(kit, empty_behind, of);
 }
 
 wb_client *wb_client_open(wb_kit *kit, size_t which)
 {
     wb_store *store = store_of(kit, which);
+    const int is_first = store && store->emptied_for != kit->number;
+    if (is_first)
+        empty_afterwards(kit, store); /* before its clients: it is called when they are closed */
     wb_client *client = store ? wb_client_open_on(kit, store) : NULL;
-    if (!client || store->emptied_for == kit->number)
+    if (!client || !is_first)
         return client;
     store->emptied_for = kit->number;
     return wb_client_empties(client) ? client : NULL;

@@ -321,16 +321,18 @@ static int note_key(void *argument, const wb_delayed *row)
     return WB_OK;
 }
 
-/* @return how many there were; none, too, if that cannot be told. */
-static size_t forget_some(wb_client *client, found_keys *found)
+/* @return how many there were, or -1: it was noted. */
+static int forget_some(wb_client *client, found_keys *found)
 {
     const wb_delayed_filter some = { .struct_size = sizeof some, .limit = FORGOTTEN_AT_ONCE };
     found->count = 0;
     int r = ops_of(client)->list(client->session, &some, note_key, found, &client->error);
-    if (!wb_client_check(client, r, WB_OK, "list what waits") || !found->count)
+    if (!wb_client_check(client, r, WB_OK, "list what waits"))
+        return -1;
+    if (!found->count)
         return 0;
     r = wb_delayed_change(client, WB_REMOVE, NULL, found->keys, found->count, 0);
-    return wb_client_check(client, r, WB_OK, "remove what waits") ? found->count : 0;
+    return wb_client_check(client, r, WB_OK, "remove what waits") ? (int)found->count : -1;
 }
 
 /* What remove() says is not believed here; that is for the cases. */
@@ -340,9 +342,9 @@ int wb_client_forgets(wb_client *client)
         return 1;
     found_keys *found = wb_alloc_zero(1, sizeof *found);
     size_t tries = FORGETTING_TRIES;
-    while (forget_some(client, found) && --tries)
+    int some;
+    while ((some = forget_some(client, found)) > 0 && --tries)
         ;
     free(found);
-    return wb_kit_check(client->kit, tries > 0, "what waits cannot be removed") &&
-           !client->kit->is_failed;
+    return wb_kit_check(client->kit, tries > 0, "what waits cannot be removed") && some == 0;
 }

@@ -44,6 +44,7 @@ static wb_kit_case *collect(size_t *ret_count)
 static int open_book(wb_kit *kit, wb_error *error)
 {
     (void)error;
+    ((wb_stores_kit *)kit)->is_behind_failure = kit->number > 1;
     wb_nursery_begin((wb_stores_kit *)kit);
     wb_process_note(&((wb_stores_kit *)kit)->process);
     wb_wires_remember(&((wb_stores_kit *)kit)->wires);

@@ -75,6 +75,7 @@ typedef struct wb_stores_kit {
     wb_store stores[WB_STORES];
     wb_process process; /* as it was before the plugin was used */
     wb_wires wires;     /* as they were */
+    int is_behind_failure; /* another runner ended with a case that failed, or died in it */
     pid_t nursery_pid;
     int nursery; /* the way to it; -1: there is none (nursery.c) */
     wb_board *board;

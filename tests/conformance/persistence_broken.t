@@ -182,10 +182,6 @@ fail four workers claim the same ids, each takes effect once
 fail two processes claim the same ids, each takes effect once
 fail interleaved: claims against claims that are given back
 fail larger tables of a newer host are taken
-fail stats() counts records and knows the oldest and the newest
-fail stats() does not wait for a transaction, nor count what it claims
-fail stats() fills the table of a newer host
-fail count_records() keeps to its bounds and its limit
 fail a clean-up keeps what was claimed again under a later number
 fail a process killed after a commit has given back what it gave back
 END

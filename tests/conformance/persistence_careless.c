@@ -26,11 +26,11 @@ static const char *const bugs[] = { "none", "rollback_keeps_business", "business
                                     "check_is_blind", "begins_anew", "busy_is_fatal", "marks_nothing", "pending_never_ends",
                                     "cleans_nothing", "dies_in_mark", "exits_in_sweep", "sticks_in_clock", "commits_in_thread",
                                     "exits_uninstalled", "visits_by_threads", "leases",
-                                    "flushes_operations_only", NULL };
+                                    "flushes_operations_only", "keeps_the_largest", "dies_of_the_largest", NULL };
 enum { NONE, ROLLBACK_KEEPS_BUSINESS, BUSINESS_IS_OUTSIDE, COMMITS_IN_TWO_STEPS, RESTART_LOSES_PENDING,
        REOPEN_LOSES_PENDING, THREADS_ONLY, CHECK_IS_BLIND, BEGINS_ANEW, BUSY_IS_FATAL, MARKS_NOTHING, PENDING_NEVER_ENDS,
        CLEANS_NOTHING, DIES_IN_MARK, EXITS_IN_SWEEP, STICKS_IN_CLOCK, COMMITS_IN_THREAD, EXITS_UNINSTALLED, VISITS_BY_THREADS, LEASES,
-       FLUSHES_OPERATIONS_ONLY };
+       FLUSHES_OPERATIONS_ONLY, KEEPS_THE_LARGEST, DIES_OF_THE_LARGEST };
 
 static const wb_persistence_ops *base;
 static int32_t bug;
@@ -456,11 +456,17 @@ static void careless_close(wb_storage_session *session)
 
 /* ---- calls that do nothing, die or never end ------------------------------------------------ */
 
+/* A number that a comparison takes for the end of all. */
+#define IS_LARGEST(mark) ((mark).batch >= INT64_MAX - 1)
+
 static int careless_mark(wb_storage_session *session, const wb_mark *marks, size_t count, wb_error *error)
 {
-    for (size_t i = 0; bug == DIES_IN_MARK && i < count; i++)
-        if (marks[i].remaining)
+    for (size_t i = 0; i < count; i++) {
+        if ((bug == DIES_IN_MARK && marks[i].remaining) || (bug == DIES_OF_THE_LARGEST && IS_LARGEST(marks[i])))
             (void)raise(SIGSEGV);
+        if (bug == KEEPS_THE_LARGEST && IS_LARGEST(marks[i]))
+            return base->mark(session, marks, i, error);
+    }
     return bug == MARKS_NOTHING ? WB_OK : base->mark(session, marks, count, error);
 }
 

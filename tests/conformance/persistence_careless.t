@@ -139,6 +139,13 @@ try marks_nothing marking <<'END'
 fail marking twice, or what is not there, changes nothing
 fail marking nothing is no error
 END
+# What is left behind is the failure of the case that leaves it, and not of all that come then.
+for bug in keeps_the_largest dies_of_the_largest; do
+    try $bug "next_pending()" <<'END'
+fail next_pending() visits the largest number
+skip cut before next_pending(): not connected, others may visit
+END
+done
 try pending_never_ends "pending()" <<'END'
 fail pending() passes over batches that have no row
 fail pending() of a thousand batches visits those with a row
