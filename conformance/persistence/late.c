@@ -126,6 +126,20 @@ static void replaces_one(wb_kit *kit)
     wb_client_finds_pending(a, WB_BATCH(4), NULL, 0);
 }
 
+/* The record that took the place of another one is as old as its own number. */
+static void replaced_is_new(wb_kit *kit)
+{
+    size_t deleted;
+    wb_client *a = wb_client_open(kit, 0);
+    if (!a || !wb_client_stores(a, WB_BATCH(1), ID, NULL) ||
+        !wb_client_check(a, replace(a, WB_BATCH(9), WB_BATCH(1)), WB_OK, "commit with a claim that replaces a record") ||
+        !wb_client_check(a, wb_client_mark(a, WB_BATCH(9), NULL, 0), WB_OK, "mark") ||
+        !wb_client_check(a, wb_client_clean_up(a, WB_BATCH(9), 100, &deleted), WB_OK, "clean up"))
+        return;
+    wb_kit_check(kit, deleted == 0, "%zu records are said to be deleted instead of 0", deleted);
+    finds(a, WB_BATCH(9));
+}
+
 /* What it would replace is not there: the id is claimed as any. */
 static void replaces_nothing(wb_kit *kit)
 {
@@ -404,6 +418,7 @@ static const wb_kit_case cases[] = {
     { "late: a claim replaces the record it is told to, and no other", LATE, replaces_one },
     { "late: and is made where that is not there", LATE, replaces_nothing },
     { "late: a commit that is refused replaces nothing", LATE, refused_replaces_nothing },
+    { "late: a clean-up keeps what has replaced an older one", LATE, replaced_is_new },
     { "late: a rollback leaves no record", LATE, rolled_back_leaves_none },
     { "late: many with one commit, all or none of them", LATE, a_thousand },
     { "late: the same id is two ids for two endpoints", LATE, endpoints_are_apart },

@@ -214,7 +214,7 @@ try uninstall_keeps_what_waits <<'END'
 uninstall() removes what waits, also where nothing is delayed any more
 END
 try busy_is_stored <<'END'
-beside an open transaction a call is done, or it is the server's fault
+beside an open transaction of another process a call is done, or it is the server's fault
 END
 try release_is_not_flushed <<'END'
 what was changed is so on the disk when the call returns

@@ -265,6 +265,13 @@ static int give_back(wb_storage_session *session, wb_error *error)
     return result;
 }
 
+static void note_replaced(const wb_claim *claims, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (claims[i].duplicate_of)
+            note_given_back(&claims[i], 1, 0);
+}
+
 /* Whoever has the ids by now. */
 static void clean_up_given_back(wb_storage_session *session, uint64_t before, wb_error *error)
 {
@@ -442,6 +449,8 @@ static int broken_commit(wb_storage_session *session, wb_commit *commit, wb_erro
     mine->is_open = 0;
     if (result == WB_OK && (bug == GIVES_BACK_LATE || bug == CLEANS_UP_BY_THE_FIRST_NUMBER))
         note_given_back(commit->released, commit->released_count, commit->batch);
+    if (result == WB_OK && bug == CLEANS_UP_BY_THE_FIRST_NUMBER)
+        note_replaced(commit->claims, commit->claim_count);
     if (result == WB_OK && mine->position_count)
         result = write_positions(session, mine, error);
     if (result == WB_OK && mine->mark_count)

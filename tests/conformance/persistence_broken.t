@@ -325,6 +325,7 @@ fail late: the same id is two ids for two endpoints
 fail late: a commit waits for the transaction that holds its id, refused after its commit
 fail late: a commit waits for the transaction that holds its id, and is made after its rollback
 fail late: a claim replaces the record it is told to, and no other
+fail late: a clean-up keeps what has replaced an older one
 fail late: and is made where that is not there
 fail late: a commit that is refused replaces nothing
 END
@@ -350,6 +351,7 @@ fail late: to find an id waits for nobody, and sees what is committed
 fail late: a commit waits for the transaction that holds its id, refused after its commit
 fail late: a commit waits for the transaction that holds its id, and is made after its rollback
 fail late: a claim replaces the record it is told to, and no other
+fail late: a clean-up keeps what has replaced an older one
 fail late: and is made where that is not there
 fail late: a commit that is refused replaces nothing
 fail remember: an id is found by every session at once
@@ -503,6 +505,7 @@ END
 try cleans_up_by_the_first_number "clean-up" "forget: " <<'END'
 fail a clean-up keeps what was claimed again under a later number
 fail forget: a clean-up keeps what was claimed again
+fail late: a clean-up keeps what has replaced an older one
 END
 try clean_up_takes_the_empty "clean-up" "no bytes" <<'END'
 fail a clean-up keeps what has a row of no bytes, stored or left by a mark
