@@ -8,6 +8,9 @@
 
 #include "conformance/transport/steps.h"
 
+/* What is to be there within seconds; machines may be slow. */
+#define SECONDS (10 * WB_SECOND)
+
 static const char *main_queue(wb_kit *kit)
 {
     return wb_tk_of(kit)->queues[WB_TK_MAIN];
@@ -86,6 +89,19 @@ static void with_gaps(wb_kit *kit)
         wb_kit_check(kit, times == 1, "message %zu came %zu times, not once", open[i], times);
     }
     if (wb_tk_finish(s))
+        wb_tk_expect_empty(s);
+}
+
+/* More than most batches hold, in one call each: those that came last count like the first. */
+static void many_in_one_call(wb_kit *kit)
+{
+    enum { MANY = 150 };
+    size_t numbers[MANY];
+    wb_tk_session *s = open_with(kit, MANY);
+    for (size_t i = 0; i < MANY; i++)
+        numbers[i] = i;
+    if (s && wb_tk_give_back(s, 0, MANY) && wb_tk_collect(s, MANY) && wb_tk_expect_set(s, numbers, MANY) &&
+        wb_tk_finish(s) && wb_tk_reopen(s))
         wb_tk_expect_empty(s);
 }
 
@@ -218,6 +234,28 @@ static void given_back_to_anybody(wb_kit *kit)
         wb_tk_finish(who_has(pair));
 }
 
+/* The one that gave back makes no further call: its worker pauses, or waits for a server. */
+static void given_back_while_idle(wb_kit *kit)
+{
+    wb_error error = { 0 };
+    if (WB_TK_LACKS(kit, stop_receiving) || wb_tk_skips_for_order(kit))
+        return;
+    wb_tk_session *holder = open_with(kit, 3);
+    if (!holder || /* or it might come to the same session again */
+        !wb_tk_is_ok(kit, holder->tk->ops->stop_receiving(holder->session, &error), &error, "stop_receiving") ||
+        !wb_tk_give_back(holder, 0, 3))
+        return;
+    int64_t start = wb_clock_monotonic();
+    wb_tk_session *other = wb_tk_open_for(holder->instance, WB_SESSION_RECEIVE, 10);
+    if (!other || !wb_tk_collect(other, 3))
+        return;
+    wb_kit_check(kit, wb_clock_monotonic() - start < SECONDS, "what was given back came after %lld ms",
+                 (long long)((wb_clock_monotonic() - start) / WB_MILLISECOND));
+    wb_tk_close(holder);
+    if (wb_tk_finish(other))
+        wb_tk_expect_empty(other);
+}
+
 /* ---- give back ------------------------------------------------------------------------- */
 
 static void given_back_comes_at_once(wb_kit *kit)
@@ -320,10 +358,12 @@ const wb_kit_case wb_tk_acknowledge_cases[] = {
     { "messages from the middle of a batch are given back", RO,
       some_in_the_middle_are_given_back },
     { "what was given back is for anybody", RO, given_back_to_anybody },
+    { "what was given back comes to others while its session does nothing", RO, given_back_while_idle },
     { "acknowledged messages do not come back after close", RO, acknowledged_stays_away },
     { "unacknowledged messages come back after close", RO, unacknowledged_comes_back },
     { "messages are acknowledged in any order and number", RO, any_order_and_number },
     { "messages are acknowledged with gaps", RO, with_gaps },
+    { "many messages are given back, and acknowledged, in one call", RO, many_in_one_call },
     { "who acknowledged and then found nothing has acknowledged", RO, acknowledged_then_idle },
     { "a message in hand is nobody else's before it is acknowledged", RO, nobody_else_sees_it },
     { "what a session holds stays with it when another one is opened, and waits", RO, nobody_takes_it_away },

@@ -4,6 +4,7 @@
  */
 #include "config.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <locale.h>
 #include <signal.h>
@@ -80,22 +81,100 @@ static void install_may_run_at_once(wb_kit *kit)
     wb_kit_check(kit, started == INSTALLERS, "only %zu installed at once", started);
 }
 
-/* A name that was never installed: nothing is made, so nothing stays. */
-static void verify_says_what_is_missing(wb_kit *kit)
+/* As an upgrade does, while nobody receives. */
+static void install_loses_nothing(wb_kit *kit)
 {
-    wb_tk *tk = wb_tk_of(kit);
-    char name[WB_TK_NAME_SIZE + 24];
-    (void)snprintf(name, sizeof name, "%.220s.%s", tk->queues[WB_TK_MAIN], tk->token);
-    wb_tk_instance *instance = wb_tk_instance_named(kit, name, tk->mode);
-    for (int i = 0; instance && i < 2; i++) { /* the second time: the first made nothing */
+    enum { COUNT = 20 };
+    const wb_tk *tk = wb_tk_of(kit);
+    wb_error error = { 0 };
+    wb_tk_session *sender = wb_tk_sender(kit);
+    wb_tk_instance *instance = wb_tk_instance_make(kit, WB_TK_OTHER, tk->mode);
+    if (!instance || !sender || !wb_tk_send_numbers(sender, instance->info.name, "k", 0, COUNT))
+        return;
+    int result = tk->ops->install(instance->transport, &error);
+    if (!wb_tk_is_ok(kit, result, &error, "install"))
+        return;
+    wb_tk_session *s = wb_tk_open_for(instance, WB_SESSION_RECEIVE, COUNT);
+    if (s && wb_tk_collect(s, COUNT) && wb_tk_expect_numbers(s, 0, 0, COUNT) && wb_tk_finish(s))
+        wb_tk_expect_empty(s);
+}
+
+/* ---- what is missing ------------------------------------------------------------------- */
+
+/* Nothing is made, so nothing stays: the second time it says the same. */
+static void expect_missing(wb_kit *kit, const wb_tk_instance *instance, const char *name)
+{
+    for (int i = 0; i < 2; i++) {
         wb_error error = { 0 };
-        int result = tk->ops->verify(instance->transport, &error);
+        int result = instance->tk->ops->verify(instance->transport, &error);
         wb_kit_check(kit, result == WB_FATAL && error.result == result,
                      "verify of a queue that is not there returned %s", wb_result_name(result));
         wb_kit_check(kit, error.cause == WB_CAUSE_MISSING, "cause %d, not \"missing\": %s",
                      error.cause, error.text);
         wb_kit_check(kit, strstr(error.text, name) != NULL, "the queue is not named: %s",
                      error.text);
+        wb_kit_check(kit, strstr(error.text, "install") != NULL, "it is not said what to do, \"run waybill install\": %s",
+                     error.text);
+    }
+}
+
+static void verify_says_what_is_missing(wb_kit *kit)
+{
+    char name[WB_TK_OWN_SIZE];
+    wb_tk_instance *instance = wb_tk_instance_named(kit, wb_tk_own_name(kit, name), wb_tk_of(kit)->mode);
+    if (instance)
+        expect_missing(kit, instance, name);
+}
+
+/* What the cases below name besides; nobody receives from them. */
+static char further[WB_TK_OWN_SIZE];
+static const char *const further_list[] = { further };
+
+static void with_audit_queue(wb_endpoint_info *info)
+{
+    info->audit_queue = further;
+}
+
+static void with_error_queue(wb_endpoint_info *info)
+{
+    info->error_queues = further_list;
+    info->error_queue_count = 1;
+}
+
+static void (*const with_further[])(wb_endpoint_info *info) = { with_audit_queue, with_error_queue };
+#define FURTHER (sizeof with_further / sizeof *with_further)
+
+static void verify_misses_further_queues(wb_kit *kit)
+{
+    (void)wb_tk_own_name(kit, further);
+    for (size_t i = 0; i < FURTHER; i++) {
+        wb_tk_instance *instance =
+            wb_tk_instance_changed(kit, WB_TK_MAIN, wb_tk_of(kit)->mode, with_further[i]);
+        if (!instance)
+            return;
+        expect_missing(kit, instance, further);
+    }
+}
+
+/* Under names that stay, like those of the other queues; what is sent to them is taken again. */
+static void installs_further_queues(wb_kit *kit)
+{
+    static const char *const names[FURTHER] = { "audit", "error.2" };
+    wb_tk *tk = wb_tk_of(kit);
+    wb_error error = { 0 };
+    for (size_t i = 0; i < FURTHER; i++) {
+        (void)snprintf(further, sizeof further, "%.220s.%s", tk->queues[WB_TK_MAIN], names[i]);
+        wb_tk_instance *instance = wb_tk_instance_changed(kit, WB_TK_MAIN, tk->mode, with_further[i]);
+        wb_tk_session *sender = wb_tk_sender(kit);
+        if (!instance || !sender ||
+            !wb_tk_is_ok(kit, tk->ops->install(instance->transport, &error), &error, "install") ||
+            !wb_tk_is_ok(kit, tk->ops->verify(instance->transport, &error), &error, "verify"))
+            return;
+        wb_tk_instance *reader = wb_tk_instance_named(kit, further, tk->mode);
+        wb_tk_session *s = reader ? wb_tk_open_for(reader, WB_SESSION_RECEIVE, 10) : NULL;
+        if (!s || !wb_tk_send_numbers(sender, further, "k", 1, 2) || !wb_tk_collect(s, 2) || !wb_tk_finish(s))
+            return;
+        wb_tk_close(s);
     }
 }
 
@@ -252,6 +331,58 @@ static void closes_what_it_opened(wb_kit *kit)
                  open_descriptors());
 }
 
+static size_t running_threads(void)
+{
+    size_t count = 0;
+    const struct dirent *entry;
+    DIR *tasks = opendir("/proc/self/task");
+    while (tasks && (entry = readdir(tasks)) != NULL)
+        count += entry->d_name[0] != '.';
+    if (tasks)
+        (void)closedir(tasks);
+    return count;
+}
+
+/* A thread that was joined may still be listed for a moment. */
+static int are_threads_gone(size_t before)
+{
+    const int64_t end = wb_clock_monotonic() + WB_SECOND;
+    while (running_threads() > before && wb_clock_monotonic() < end)
+        wb_clock_pause(10 * WB_MILLISECOND, NULL);
+    return running_threads() <= before;
+}
+
+/* Whoever finds out at open() says so; others do when they receive. */
+static void fail_to_open(const wb_tk_instance *instance)
+{
+    wb_kit *kit = &instance->tk->kit;
+    const wb_transport_ops *ops = instance->tk->ops;
+    wb_transport_session *session = NULL;
+    wb_error error = { 0 };
+    int result = ops->open(instance->transport, WB_SESSION_RECEIVE | WB_SESSION_SEND, 10, &session, &error);
+    if (result == WB_OK)
+        ops->close(session);
+    else
+        wb_kit_check(kit, error.result == result && error.text[0], "open: returned %s without saying so to the host",
+                     wb_result_name(result));
+}
+
+/* Hosts try again and again. As above the first try is not counted. */
+static void failing_leaves_nothing(wb_kit *kit)
+{
+    char name[WB_TK_OWN_SIZE];
+    wb_tk_instance *instance = wb_tk_instance_named(kit, wb_tk_own_name(kit, name), wb_tk_of(kit)->mode);
+    if (!instance)
+        return;
+    fail_to_open(instance);
+    const size_t descriptors = open_descriptors(), threads = running_threads();
+    for (int i = 0; i < 3; i++)
+        fail_to_open(instance);
+    wb_kit_check(kit, open_descriptors() <= descriptors, "%zu descriptors were open, now %zu", descriptors,
+                 open_descriptors());
+    wb_kit_check(kit, are_threads_gone(threads), "%zu threads ran, now %zu", threads, running_threads());
+}
+
 /* ---- newer hosts ----------------------------------------------------------------------- */
 
 /* The tables of a host that knows more, as far as this plugin can tell. */
@@ -315,6 +446,8 @@ static void works_with_a_newer_host(wb_kit *kit)
     wb_error error = { 0 };
     wb_transport_session *session = NULL;
     wb_tk_instance *instance = wb_tk_instance_make(kit, WB_TK_MAIN, tk->mode);
+    wb_tk_session *receiver = /* before anything is sent: it empties the queue */
+        kit->plugin->capabilities & WB_CAP_MODE_RECEIVE_ONLY ? wb_tk_receiver(kit) : NULL;
     if (!instance)
         return;
     newer *host = make_newer(kit, instance);
@@ -333,8 +466,6 @@ static void works_with_a_newer_host(wb_kit *kit)
     wb_tk_is_ok(kit, result, &error, "send");
     wb_kit_check(kit, operation->result == WB_OK, "the message was not sent");
     tk->ops->close(session);
-    wb_tk_session *receiver =
-        kit->plugin->capabilities & WB_CAP_MODE_RECEIVE_ONLY ? wb_tk_receiver(kit) : NULL;
     if (receiver && wb_tk_collect(receiver, 1))
         wb_tk_finish(receiver);
 }
@@ -343,8 +474,13 @@ const wb_kit_case wb_tk_life_cases[] = {
     { "create needs no connection, in any mode declared", 0, needs_no_network_to_be_made },
     { "install may be repeated, then verify agrees", 0, install_may_be_repeated },
     { "four instances install at once", 0, install_may_run_at_once },
+    { "install over messages that wait loses none", WB_CAP_MODE_RECEIVE_ONLY, install_loses_nothing },
     { "verify says what is missing, and makes nothing", WB_CAP_MODE_RECEIVE_ONLY,
       verify_says_what_is_missing },
+    { "verify misses the audit queue, and each further error queue", WB_CAP_MODE_RECEIVE_ONLY,
+      verify_misses_further_queues },
+    { "install makes the audit queue, and further error queues", WB_CAP_MODE_RECEIVE_ONLY,
+      installs_further_queues },
     { "sessions open in each mode and for each purpose", 0, opens_in_each_mode },
     { "a session that is closed and opened again finds what was sent meanwhile",
       WB_CAP_MODE_RECEIVE_ONLY, starts_again },
@@ -352,6 +488,8 @@ const wb_kit_case wb_tk_life_cases[] = {
     { "nothing is written to standard output or error", 0, writes_nothing },
     { "the configuration is not written to", 0, leaves_its_configuration_alone },
     { "close leaves no descriptor open", 0, closes_what_it_opened },
+    { "an open of a queue that is not there leaves no descriptor and no thread", WB_CAP_MODE_RECEIVE_ONLY,
+      failing_leaves_nothing },
     { "a newer host's larger tables do no harm", 0, works_with_a_newer_host },
 };
 WB_TK_CASES(life);

@@ -93,7 +93,7 @@ static void delivers_as_often_as_it_says(wb_kit *kit)
 typedef struct pack {
     wb_tk_letter letter;
     char names[MANY][32];
-    char value[128];
+    char value[1024];
     wb_header headers[MANY + 2];
 } pack;
 
@@ -261,6 +261,26 @@ static void headers_without_limits(wb_kit *kit)
     }
 }
 
+/* 100 KiB and 200 KiB together: more than counters of 16 bits and frames of brokers hold. */
+static void large_headers_without_limits(wb_kit *kit)
+{
+    static const size_t counts[] = { 100, 200 };
+    wb_tk_instance *instance =
+        wb_tk_instance_changed(kit, WB_TK_MAIN, wb_tk_of(kit)->mode, no_limits);
+    wb_tk_session *s =
+        instance ? wb_tk_open_for(instance, WB_SESSION_RECEIVE | WB_SESSION_SEND, 10) : NULL;
+    for (size_t i = 0; s && i < sizeof counts / sizeof *counts; i++) {
+        pack *large = make_pack(kit, i, counts[i], sizeof large->value);
+        if (!wb_tk_send_large(s, &large->letter, "headers", counts[i] * sizeof large->value))
+            continue;
+        if (!wb_tk_collect(s, 1))
+            return;
+        wb_tk_expect_same(kit, s->in_hand[0], &large->letter.operation);
+        if (!wb_tk_finish(s))
+            return;
+    }
+}
+
 /* ---- bodies ---------------------------------------------------------------------------- */
 
 static void small_bodies(wb_endpoint_info *info)
@@ -314,12 +334,11 @@ static int examine(wb_kit *kit, const wb_tk_instance *instance)
 static void findings_are_whole(wb_kit *kit)
 {
     wb_tk *tk = wb_tk_of(kit);
-    char name[WB_TK_NAME_SIZE + 40];
+    char name[WB_TK_OWN_SIZE];
     wb_error error = { 0 };
     if (WB_TK_LACKS(kit, examine))
         return;
-    (void)snprintf(name, sizeof name, "%.200s.%s.%zu", tk->queues[WB_TK_MAIN], tk->token, kit->number);
-    wb_tk_instance *nobody = wb_tk_instance_named(kit, name, tk->mode);
+    wb_tk_instance *nobody = wb_tk_instance_named(kit, wb_tk_own_name(kit, name), tk->mode);
     if (!nobody || !examine(kit, nobody))
         return;
     const int result = tk->ops->verify(nobody->transport, &error);
@@ -343,6 +362,8 @@ const wb_kit_case wb_tk_limits_cases[] = {
     { "of larger headers than the endpoint takes the first come, and a problem", RO,
       too_large_headers },
     { "without limits on headers all come", RO, headers_without_limits },
+    { "headers of more than 64 KiB together come whole, or are refused", RO,
+      large_headers_without_limits },
     { "a body over the endpoint's limit comes whole", RO, bodies_over_body_max },
     { "examine() tells findings in full, and changes nothing", RO, findings_are_whole },
 };

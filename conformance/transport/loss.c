@@ -340,7 +340,6 @@ static void blames_the_server(wb_kit *kit)
     if (!s)
         return;
     wb_tk_end(tk);
-    tk->is_swept = 0; /* what was in doubt is in the queue, or is not */
     if (!wb_kit_check(kit, pthread_create(&server.thread, NULL, crash_server, &server) == 0,
                       "could not start a thread"))
         return;
@@ -352,9 +351,10 @@ static void blames_the_server(wb_kit *kit)
     if (!wb_kit_check(kit, server.is_crashed, "the command failed: %s", server.command) ||
         !wb_kit_check(kit, failures > 0, "nothing failed while the server was down") ||
         !wb_tk_reopen(s) || !wb_tk_send_numbers(s, main_queue(kit), "k", 2, 1) ||
-        !wb_tk_collect(s, 1))
+        !wb_tk_collect(s, 1) || !wb_tk_finish(s))
         return;
-    wb_tk_finish(s);
+    wb_tk_close(s);
+    wb_tk_sweep(kit); /* what was in doubt is in the queue, or is not */
 }
 
 #define RO WB_CAP_MODE_RECEIVE_ONLY

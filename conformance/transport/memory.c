@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "conformance/transport/steps.h"
+#include "conformance/transport/setting.h"
 #include "core/base/arena.h"
 
 #define LARGE_COUNT 256
@@ -131,10 +131,77 @@ static void large_ones_need_little(wb_kit *kit)
     drain(s, LARGE_COUNT * LARGE_SIZE / size - 1, 1);
 }
 
+/* ---- what was undone ------------------------------------------------------------------- */
+
+#define UNDONE_COUNT 128
+#define UNDONE_ROUNDS 5
+/* Half of what would be kept if each round were. */
+#define UNDONE_MAX ((size_t)UNDONE_ROUNDS * UNDONE_COUNT * WB_TK_BODY_SURE / 2)
+
+/* A window of bodies of 64 KiB, 8 MiB together. */
+static int send_window(wb_tk_session *s, int queue)
+{
+    wb_tk *tk = s->tk;
+    wb_tk_letter *letters = wb_alloc(UNDONE_COUNT * sizeof *letters);
+    wb_operation *operations[UNDONE_COUNT];
+    char *body = wb_alloc_zero(1, WB_TK_BODY_SURE);
+    for (size_t i = 0; i < UNDONE_COUNT; i++) {
+        wb_tk_write(&tk->kit, &letters[i], tk->queues[queue], "k", i);
+        letters[i].operation.body = body;
+        letters[i].operation.body_size = WB_TK_BODY_SURE;
+        operations[i] = &letters[i].operation;
+    }
+    const int is_ok = wb_tk_send(s, operations, UNDONE_COUNT);
+    free(body);
+    free(letters);
+    return is_ok;
+}
+
+static void check_kept(wb_kit *kit, size_t before)
+{
+    const size_t after = resident();
+    wb_kit_check(kit, after < before + UNDONE_MAX, "%zu KiB more in use after %d rounds", (after - before) / 1024,
+                 UNDONE_ROUNDS);
+}
+
+static void given_back_is_not_kept(wb_kit *kit)
+{
+    wb_tk_session *sender = wb_tk_sender(kit);
+    wb_tk_session *s = wb_tk_open(kit, WB_TK_MAIN, wb_tk_of(kit)->mode, UNDONE_COUNT);
+    if (!s || !sender || !send_window(sender, WB_TK_MAIN) || !wb_tk_collect(s, UNDONE_COUNT))
+        return;
+    const size_t before = resident();
+    for (int i = 0; i < UNDONE_ROUNDS; i++)
+        if (!wb_tk_give_back(s, 0, UNDONE_COUNT) || !wb_tk_collect(s, UNDONE_COUNT))
+            return;
+    check_kept(kit, before);
+    wb_tk_finish(s);
+}
+
+static void rolled_back_is_not_kept(wb_kit *kit, int mode)
+{
+    wb_tk_setting in;
+    size_t before = 0;
+    if (!wb_tk_settle_in(&in, kit, mode, 1))
+        return;
+    wb_tk_close(in.watch); /* or what it reads ahead and passes over is counted here */
+    for (int i = 0; i <= UNDONE_ROUNDS; i++) { /* the first shows how much one needs */
+        if (!wb_tk_begin(&in) || !send_window(in.s, WB_TK_OTHER) || !wb_tk_roll_back(&in))
+            return;
+        before = i ? before : resident();
+    }
+    check_kept(kit, before);
+    (void)(wb_tk_begin(&in) && wb_tk_acknowledge_first(&in) && wb_tk_commit(&in));
+}
+
+WB_TK_IN_BOTH_MODES(rolled_back_is_not_kept)
+
 #define RO WB_CAP_MODE_RECEIVE_ONLY
 
 const wb_kit_case wb_tk_memory_cases[] = {
     { "a slow handler in front of a long queue needs bounded memory", RO, memory_is_bounded },
     { "bodies over the endpoint's limit are not read ahead", RO, large_ones_need_little },
+    { "what is given back again and again is not kept in memory", RO, given_back_is_not_kept },
+    WB_TK_BOTH("what is rolled back again and again is not kept in memory", rolled_back_is_not_kept),
 };
 WB_TK_CASES(memory);

@@ -75,6 +75,25 @@ int wb_tk_send_letter(wb_tk_session *s, wb_tk_letter *letter)
     return wb_tk_send(s, &operation, 1);
 }
 
+int wb_tk_send_large(wb_tk_session *s, wb_tk_letter *letter, const char *what, size_t size)
+{
+    wb_tk *tk = s->tk;
+    wb_kit *kit = &tk->kit;
+    wb_error error = { 0 };
+    wb_operation *operation = &letter->operation;
+    int result = tk->ops->send(s->session, &operation, 1, wb_tk_in(tk, tk->patience), &error);
+    if (!wb_tk_is_ok(kit, result, &error, "send") || operation->result == WB_OK)
+        return operation->result == WB_OK;
+    wb_kit_check(kit, operation->result == WB_REJECT && operation->cause == WB_CAUSE_TOO_LARGE,
+                 "%s of %zu bytes: %s, cause %d", what, size, wb_result_name(operation->result),
+                 operation->cause);
+    wb_kit_check(kit, operation->reason && operation->reason[0], "it was refused without a reason");
+    wb_kit_check(kit, size > WB_TK_BODY_SURE, "%s of %zu bytes was refused", what, size);
+    wb_kit_note(kit, "%s of %zu bytes is refused: %s", what, size,
+                operation->reason ? operation->reason : "");
+    return 0;
+}
+
 int wb_tk_send_numbers(wb_tk_session *s, const char *destination, const char *key, size_t first,
                        size_t count)
 {

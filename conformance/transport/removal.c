@@ -13,12 +13,11 @@
 #define POLL (20 * WB_MILLISECOND)
 
 /* Installed, of a name that no other case has. NULL: it was noted. */
-static wb_tk_instance *install_own(wb_kit *kit, char name[WB_TK_NAME_SIZE + 40])
+static wb_tk_instance *install_own(wb_kit *kit, char name[WB_TK_OWN_SIZE])
 {
     const wb_tk *tk = wb_tk_of(kit);
     wb_error error = { 0 };
-    (void)snprintf(name, WB_TK_NAME_SIZE + 40, "%.200s.%s.%zu", tk->queues[WB_TK_MAIN], tk->token, kit->number);
-    wb_tk_instance *instance = wb_tk_instance_named(kit, name, tk->mode);
+    wb_tk_instance *instance = wb_tk_instance_named(kit, wb_tk_own_name(kit, name), tk->mode);
     if (!instance)
         return NULL;
     int result = tk->ops->install(instance->transport, &error);
@@ -58,18 +57,44 @@ static int uninstall(wb_kit *kit, const wb_tk_instance *instance, uint32_t flags
 
 static void depth_counts(wb_kit *kit)
 {
-    char name[WB_TK_NAME_SIZE + 40];
+    char name[WB_TK_OWN_SIZE];
     wb_tk_instance *instance = install_own(kit, name);
     wb_tk_session *sender = wb_tk_sender(kit);
     if (!instance || !sender || !expect_depth(kit, instance, 0) || !wb_tk_send_numbers(sender, name, "k", 1, 3) ||
         !expect_depth(kit, instance, 3))
         return;
     wb_tk_session *s = wb_tk_open_for(instance, WB_SESSION_RECEIVE, 10);
-    if (!s || !wb_tk_collect(s, 3) || !wb_tk_acknowledge(s, 0, 2))
+    if (!s || !wb_tk_collect(s, 3) || !wb_tk_acknowledge(s, 0, 2) || !wb_tk_give_back(s, 0, 1))
         return;
-    wb_tk_close(s);
+    wb_tk_close(s); /* what was given back is one message still */
     (void)expect_depth(kit, instance, 1);
     (void)uninstall(kit, instance, WB_UNINSTALL_MESSAGES, WB_OK);
+}
+
+/* Names of 180 bytes that differ in the last one, as those of two stages of one service may. */
+static void long_names(wb_kit *kit)
+{
+    enum { SIZE = 180 };
+    const wb_tk *tk = wb_tk_of(kit);
+    char names[2][SIZE + 1];
+    wb_tk_instance *instances[2];
+    wb_error error = { 0 };
+    wb_tk_session *sender = wb_tk_sender(kit);
+    for (size_t i = 0; i < 2; i++) {
+        int size = snprintf(names[i], sizeof names[i], "%.100s.%s.%zu.", tk->queues[WB_TK_MAIN], tk->token, kit->number);
+        memset(names[i] + size, 'n', (size_t)(SIZE - size));
+        names[i][SIZE - 1] = (char)('a' + i);
+        names[i][SIZE] = '\0';
+        instances[i] = wb_tk_instance_named(kit, names[i], tk->mode);
+        if (!instances[i] || !wb_tk_is_ok(kit, tk->ops->install(instances[i]->transport, &error), &error, "install"))
+            return;
+    }
+    if (sender && wb_tk_send_numbers(sender, names[0], "k", 1, 2) && wb_tk_send_numbers(sender, names[1], "k", 3, 1) &&
+        expect_depth(kit, instances[0], 2) && expect_depth(kit, instances[1], 1) &&
+        uninstall(kit, instances[0], WB_UNINSTALL_MESSAGES, WB_OK))
+        (void)expect_depth(kit, instances[1], 1);
+    for (size_t i = 0; i < 2; i++)
+        (void)uninstall(kit, instances[i], WB_UNINSTALL_MESSAGES, WB_OK);
 }
 
 /* Whatever it is told; where it is known who receives. */
@@ -83,7 +108,7 @@ static int refuses_with_readers(wb_kit *kit, const wb_tk_instance *instance)
 
 static void refuses_with_messages(wb_kit *kit)
 {
-    char name[WB_TK_NAME_SIZE + 40];
+    char name[WB_TK_OWN_SIZE];
     wb_tk_instance *instance = install_own(kit, name);
     wb_tk_session *sender = wb_tk_sender(kit);
     if (!instance || !sender || !wb_tk_send_numbers(sender, name, "k", 1, 2) || !expect_depth(kit, instance, 2) ||
@@ -116,7 +141,7 @@ static void expect_gone(wb_kit *kit, const wb_tk_instance *instance)
 /* What others have stays: the queue of the other cases, and the error queue that both name. */
 static void removes_its_own(wb_kit *kit)
 {
-    char name[WB_TK_NAME_SIZE + 40];
+    char name[WB_TK_OWN_SIZE];
     wb_tk *tk = wb_tk_of(kit);
     wb_tk_instance *instance = install_own(kit, name);
     wb_tk_session *sender = wb_tk_sender(kit), *others = wb_tk_receiver(kit);
@@ -133,7 +158,7 @@ static void removes_its_own(wb_kit *kit)
 
 static void takes_what_waits_along(wb_kit *kit)
 {
-    char name[WB_TK_NAME_SIZE + 40];
+    char name[WB_TK_OWN_SIZE];
     wb_tk_instance *instance = install_own(kit, name);
     wb_tk_session *sender = wb_tk_sender(kit);
     wb_error error = { 0 };
@@ -179,6 +204,29 @@ static void ends_one_subscription(wb_kit *kit)
         (void)wb_tk_finish(s);
         (void)wb_tk_finish(other);
     }
+}
+
+static void with_types(wb_endpoint_info *info)
+{
+    info->type_count = 1;
+}
+
+/* An endpoint that is no more: nobody who publishes hears of it, and the others get their events. */
+static void a_subscriber_is_gone(wb_kit *kit)
+{
+    char name[WB_TK_OWN_SIZE];
+    wb_tk *tk = wb_tk_of(kit);
+    wb_error error = { 0 };
+    wb_tk_instance *instance = wb_tk_instance_as(kit, wb_tk_own_name(kit, name), tk->mode, with_types);
+    wb_tk_session *s = wb_tk_receiver(kit);
+    if (!instance || !s || !wb_tk_is_ok(kit, tk->ops->install(instance->transport, &error), &error, "install") ||
+        !publish(kit, 1) || !uninstall(kit, instance, WB_UNINSTALL_MESSAGES, WB_OK))
+        return;
+    for (size_t i = 2; i < 4; i++)
+        if (!publish(kit, i))
+            return;
+    if (wb_tk_collect(s, 3) && wb_tk_expect_numbers(s, 0, 1, 3) && wb_tk_finish(s))
+        expect_gone(kit, instance);
 }
 
 /* The other cases need it, whatever became of it. */
@@ -246,9 +294,11 @@ static void lists_subscriptions(wb_kit *kit)
 
 const wb_kit_case wb_tk_removal_cases[] = {
     { "depth() counts what waits, and nothing else", RO | WB_CAP_UNINSTALL, depth_counts },
+    { "long names that differ in their last byte are two queues", RO | WB_CAP_UNINSTALL, long_names },
     { "uninstall() refuses while messages wait or somebody receives, and they stay", RO | WB_CAP_UNINSTALL, refuses_with_messages },
     { "uninstall() removes the endpoint's queue, twice, and nobody else's", RO | WB_CAP_UNINSTALL, removes_its_own },
     { "uninstall() removes what waits when it is told to", RO | WB_CAP_UNINSTALL, takes_what_waits_along },
+    { "an event whose subscriber is gone reaches the others", RO | WB_CAP_PUBLISH | WB_CAP_UNINSTALL, a_subscriber_is_gone },
     { "uninstall() that refuses leaves what leads to the queue", RO | WB_CAP_PUBLISH | WB_CAP_UNINSTALL, refusal_ends_nothing },
     { "unsubscribe() ends one subscription, and install() makes it again", RO | WB_CAP_PUBLISH | WB_CAP_UNSUBSCRIBE,
       ends_one_subscription },

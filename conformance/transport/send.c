@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "conformance/transport/steps.h"
+#include "conformance/transport/same.h"
 #include "core/base/arena.h"
 
 #define WINDOW 1000
@@ -282,6 +282,69 @@ static void events_and_commands(wb_kit *kit)
         wb_tk_finish(other);
 }
 
+/* ---- two at once ----------------------------------------------------------------------- */
+
+#define SENDERS 2
+#define EACH 100
+#define AT_ONCE 5
+
+typedef struct sender {
+    wb_tk_session *s;
+    size_t first; /* its messages have numbers from there on */
+    pthread_t thread;
+} sender;
+
+static void *send_all(void *argument)
+{
+    const sender *self = argument;
+    for (size_t i = 0; i < EACH; i += AT_ONCE)
+        if (!wb_tk_send_numbers(self->s, self->s->tk->queues[WB_TK_MAIN], "k", self->first + i, AT_ONCE))
+            break;
+    return NULL;
+}
+
+/* Of each sender all came, in its order, each with its own body. */
+static void expect_all_of_each(wb_kit *kit, const wb_tk_session *s)
+{
+    size_t next[SENDERS] = { 0 };
+    char body[24];
+    for (size_t i = 0; i < s->count; i++) {
+        const wb_incoming *got = s->in_hand[i];
+        const size_t number = wb_tk_number(got), who = number / EACH % SENDERS;
+        const int size = snprintf(body, sizeof body, "%zu", number);
+        if (!wb_kit_check(kit, number % EACH == next[who], "sender %zu: message %zu came where %zu was to come", who,
+                          number % EACH, next[who]) ||
+            !wb_tk_expect_bytes(kit, "the body", got->body, got->body_size, body, (size_t)size))
+            return;
+        next[who]++;
+    }
+}
+
+static void senders_in_threads(wb_kit *kit)
+{
+    wb_tk *tk = wb_tk_of(kit);
+    sender senders[SENDERS];
+    size_t started = 0;
+    wb_tk_session *s = wb_tk_receiver(kit);
+    wb_tk_instance *instance = wb_tk_instance_make(kit, WB_TK_OTHER, tk->mode);
+    for (size_t i = 0; i < SENDERS; i++) {
+        senders[i] = (sender){ .first = i * EACH };
+        senders[i].s = s && instance ? wb_tk_open_for(instance, WB_SESSION_SEND, 0) : NULL;
+        if (!senders[i].s)
+            return;
+    }
+    while (started < SENDERS &&
+           pthread_create(&senders[started].thread, NULL, send_all, &senders[started]) == 0)
+        started++;
+    for (size_t i = 0; i < started; i++)
+        (void)pthread_join(senders[i].thread, NULL);
+    if (!wb_kit_check(kit, started == SENDERS, "could not start a thread") || !wb_tk_collect(s, SENDERS * EACH))
+        return;
+    expect_all_of_each(kit, s);
+    if (wb_tk_finish(s))
+        wb_tk_expect_empty(s);
+}
+
 /* ---- time ------------------------------------------------------------------------------ */
 
 /* Too late: whatever it says must be true, and it may not take long to say it. */
@@ -332,6 +395,7 @@ const wb_kit_case wb_tk_send_cases[] = {
     { "an event reaches subscribers of its bases once", RO | WB_CAP_PUBLISH, bases },
     { "an event that nobody subscribed to is no error", RO | WB_CAP_PUBLISH, without_subscribers },
     { "events and commands in one window", RO | WB_CAP_PUBLISH, events_and_commands },
+    { "two sessions that send at once in two threads lose and mix nothing", RO, senders_in_threads },
     { "a send whose deadline has passed returns, and says the truth", RO, after_the_deadline },
 };
 WB_TK_CASES(send);

@@ -8,7 +8,7 @@ int wb_tk_settle_in(wb_tk_setting *in, wb_kit *kit, int mode, size_t count)
     wb_tk *tk = wb_tk_of(kit);
     *in = (wb_tk_setting){ .kit = kit, .tk = tk, .mode = mode };
     in->watch = wb_tk_open(kit, WB_TK_OTHER, tk->mode, 10);
-    in->s = wb_tk_open(kit, WB_TK_MAIN, mode, 10);
+    in->s = wb_tk_open(kit, WB_TK_MAIN, mode, count > 10 ? (uint32_t)count : 10);
     wb_tk_write(kit, &in->letter, tk->queues[WB_TK_OTHER], "k", 7);
     return in->watch && in->s && wb_tk_sender(kit) &&
            wb_tk_send_numbers(wb_tk_sender(kit), tk->queues[WB_TK_MAIN], "k", 1, count) &&
@@ -77,6 +77,21 @@ static void await_either(const wb_tk_setting *in)
         if (wb_tk_take(in->s, 1, wb_tk_in(in->tk, WB_TK_QUIET), &error) != WB_OK ||
             wb_tk_take(in->watch, 1, wb_tk_in(in->tk, WB_TK_QUIET / 3), &error) != WB_OK)
             return;
+}
+
+int wb_tk_expect_all_or_nothing(wb_tk_setting *in)
+{
+    await_either(in);
+    const int is_redelivered = in->s->count != 0, is_sent = in->watch->count != 0;
+    if (!wb_kit_check(in->kit, is_redelivered != is_sent, "after a process died in its commit: %s, %s",
+                      is_redelivered ? "delivered again" : "not delivered again", is_sent ? "sent" : "not sent"))
+        return 0;
+    if (is_sent)
+        return wb_tk_finish(in->watch) && wb_tk_expect_empty(in->s);
+    if (!wb_tk_begin(in) || !wb_tk_acknowledge_first(in) || !wb_tk_commit(in))
+        return 0;
+    in->s->count = 0;
+    return wb_tk_expect_empty(in->watch);
 }
 
 void wb_tk_expect_truth(wb_tk_setting *in, int result)

@@ -41,6 +41,9 @@ void wb_tk_expect_main_empty(wb_tk_setting *in);
  *  acknowledged then. */
 void wb_tk_expect_truth(wb_tk_setting *in, int result);
 
+/** The same, where nothing was said because a process died: the session is open already. @return 0: failed. */
+int wb_tk_expect_all_or_nothing(wb_tk_setting *in);
+
 /* ---- each in both modes ---------------------------------------------------------------- */
 
 #define WB_TK_IN_BOTH_MODES(what)                                                                  \

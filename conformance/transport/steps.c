@@ -118,6 +118,13 @@ int wb_tk_install(wb_tk *tk, wb_error *error)
     return result;
 }
 
+const char *wb_tk_own_name(wb_kit *kit, char name[WB_TK_OWN_SIZE])
+{
+    const wb_tk *tk = wb_tk_of(kit);
+    (void)snprintf(name, WB_TK_OWN_SIZE, "%.200s.%s.%zu", tk->queues[WB_TK_MAIN], tk->token, kit->number);
+    return name;
+}
+
 /* ---- instances ------------------------------------------------------------------------- */
 
 static void destroy(void *argument)
@@ -155,15 +162,21 @@ static wb_tk_instance *keep_instance(wb_kit *kit, wb_tk_instance *made)
     return made;
 }
 
+wb_tk_instance *wb_tk_instance_as(wb_kit *kit, const char *name, int mode,
+                                  void (*change)(wb_endpoint_info *info))
+{
+    return keep_instance(kit, make_instance(kit, name, mode, change));
+}
+
 wb_tk_instance *wb_tk_instance_named(wb_kit *kit, const char *name, int mode)
 {
-    return keep_instance(kit, make_instance(kit, name, mode, NULL));
+    return wb_tk_instance_as(kit, name, mode, NULL);
 }
 
 wb_tk_instance *wb_tk_instance_changed(wb_kit *kit, int queue, int mode,
                                        void (*change)(wb_endpoint_info *info))
 {
-    return keep_instance(kit, make_instance(kit, wb_tk_of(kit)->queues[queue], mode, change));
+    return wb_tk_instance_as(kit, wb_tk_of(kit)->queues[queue], mode, change);
 }
 
 wb_tk_instance *wb_tk_instance_make(wb_kit *kit, int queue, int mode)
@@ -292,7 +305,7 @@ wb_tk_session *wb_tk_sender(wb_kit *kit)
 
 /* Take and acknowledge all there is: until a message comes that was sent now, and nothing
  * after it. */
-static int sweep(wb_kit *kit)
+static int take_all(wb_kit *kit)
 {
     wb_tk *tk = wb_tk_of(kit);
     wb_tk_session *s = tk->receiver;
@@ -316,6 +329,40 @@ static int sweep(wb_kit *kit)
     }
 }
 
+/* What is sent for it has no case's mark: if it stays it is nobody's. */
+static int sweep(wb_kit *kit)
+{
+    const size_t number = kit->number;
+    kit->number = 0;
+    const int is_empty = take_all(kit);
+    kit->number = number;
+    return is_empty;
+}
+
+/* What fails here is the failure of whoever left it, a case that has failed or another run, and not of this case.
+ * What turns up of it later has another mark. */
+static void sweep_for_others(wb_kit *kit)
+{
+    wb_tk *tk = wb_tk_of(kit);
+    const int was_failed = kit->is_failed;
+    tk->is_swept = 1;
+    if (sweep(kit))
+        return;
+    kit->is_failed = was_failed;
+    wb_kit_note(kit, "what an earlier case, or run, has left could not be cleared away");
+    end_shared(&tk->receiver);
+    tk->receiver = open_shared(kit, WB_SESSION_RECEIVE | WB_SESSION_SEND);
+}
+
+void wb_tk_sweep(wb_kit *kit)
+{
+    wb_tk *tk = wb_tk_of(kit);
+    if (!tk->receiver)
+        tk->receiver = open_shared(kit, WB_SESSION_RECEIVE | WB_SESSION_SEND);
+    if (tk->receiver && !sweep(kit))
+        end_shared(&tk->receiver);
+}
+
 wb_tk_session *wb_tk_receiver(wb_kit *kit)
 {
     wb_tk *tk = wb_tk_of(kit);
@@ -323,11 +370,7 @@ wb_tk_session *wb_tk_receiver(wb_kit *kit)
         tk->receiver = open_shared(kit, WB_SESSION_RECEIVE | WB_SESSION_SEND);
     if (!tk->receiver || tk->is_swept)
         return tk->receiver;
-    if (!sweep(kit)) {
-        end_shared(&tk->receiver);
-        return NULL;
-    }
-    tk->is_swept = 1;
+    sweep_for_others(kit);
     return tk->receiver;
 }
 

@@ -28,13 +28,14 @@
 #define WB_TK_QUEUES 3
 
 #define WB_TK_NAME_SIZE 256
+#define WB_TK_OWN_SIZE (WB_TK_NAME_SIZE + 40)
 #define WB_TK_MARK_SIZE 40
 /* What is not there after this long while nothing holds it up is not there. */
 #define WB_TK_QUIET (300 * WB_MILLISECOND)
 /* The largest body a transport may not refuse, whatever its server is set to. */
 #define WB_TK_BODY_SURE 65536u
 
-#define WB_TK_VICTIMS 4
+#define WB_TK_VICTIMS 10
 
 typedef struct wb_tk_session wb_tk_session;
 
@@ -97,6 +98,9 @@ void wb_tk_end(wb_tk *tk);
 
 /* ---- instances and sessions ------------------------------------------------------------ */
 
+/** The name of a queue of the case's own: nobody else has it. @return `name`. */
+const char *wb_tk_own_name(wb_kit *kit, char name[WB_TK_OWN_SIZE]);
+
 /** Make an instance for an endpoint of that name; types: none but for MAIN and OTHER.
  *  @return NULL when it failed, which is noted. Destroyed after the case. */
 wb_tk_instance *wb_tk_instance_named(wb_kit *kit, const char *name, int mode);
@@ -104,6 +108,8 @@ wb_tk_instance *wb_tk_instance_make(wb_kit *kit, int queue, int mode);
 /** The same for an endpoint with other limits: `change` is called before create(). */
 wb_tk_instance *wb_tk_instance_changed(wb_kit *kit, int queue, int mode,
                                        void (*change)(wb_endpoint_info *info));
+wb_tk_instance *wb_tk_instance_as(wb_kit *kit, const char *name, int mode,
+                                  void (*change)(wb_endpoint_info *info));
 
 /** Open a session for what `purpose` says. The shared receiver makes room first.
  *  @return NULL when it failed, which is noted. Closed after the case. */
@@ -124,9 +130,13 @@ int wb_tk_skips_for_order(wb_kit *kit);
 int wb_tk_reopen(wb_tk_session *s);
 
 /** The shared session that only sends, and the shared one that receives MAIN and sends; both
- *  in tk->mode. The queue is empty when the receiver is handed out. NULL: failed. */
+ *  in tk->mode. The queue is empty when the receiver is handed out, or it is noted that it could not be
+ *  emptied: get it before anything is sent. NULL: failed. */
 wb_tk_session *wb_tk_sender(wb_kit *kit);
 wb_tk_session *wb_tk_receiver(wb_kit *kit);
+
+/** Empty MAIN of what this case may have left there, with the shared receiver. What fails is its failure. */
+void wb_tk_sweep(wb_kit *kit);
 
 /** Two sessions of MAIN side by side, which both get messages. For a transport that gives
  *  each key to one session, waits until both have some.
@@ -147,6 +157,9 @@ void wb_tk_victims_spawn(wb_tk *tk);
 int wb_tk_victim_dies(wb_kit *kit, size_t count);
 /** The same; it has acknowledged the first `gone` of them for good before. */
 int wb_tk_victim_acknowledges(wb_kit *kit, size_t count, size_t gone);
+/** Have one receive a message of MAIN, send a letter to OTHER and acknowledge in a transaction, and kill it that
+ *  long after commit() was called, about. */
+int wb_tk_victim_commits(wb_kit *kit, int mode, int64_t alive);
 void wb_tk_victims_end(wb_tk *tk);
 
 /* ---- messages -------------------------------------------------------------------------- */
@@ -176,6 +189,9 @@ void wb_tk_write(wb_kit *kit, wb_tk_letter *letter, const char *destination, con
 int wb_tk_send(wb_tk_session *s, wb_operation *const *operations, size_t count);
 /** Send a letter. */
 int wb_tk_send_letter(wb_tk_session *s, wb_tk_letter *letter);
+/** Send one whose `what` has that size: a transport may refuse it as too large, if it is more than
+ *  WB_TK_BODY_SURE. @return 0: it was refused, or failed. */
+int wb_tk_send_large(wb_tk_session *s, wb_tk_letter *letter, const char *what, size_t size);
 /** Send messages with numbers from `first` on, in one window; the key may be NULL. */
 int wb_tk_send_numbers(wb_tk_session *s, const char *destination, const char *key, size_t first,
                        size_t count);

@@ -23,6 +23,18 @@ static void committed(wb_kit *kit, int mode)
         wb_tk_expect_main_empty(&in);
 }
 
+static void committed_with_many(wb_kit *kit, int mode)
+{
+    enum { MANY = 150 };
+    wb_tk_setting in;
+    wb_error error = { 0 };
+    if (!wb_tk_settle_in(&in, kit, mode, MANY) || !wb_tk_begin(&in) || !wb_tk_send_in(&in))
+        return;
+    int result = in.tk->ops->acknowledge(in.s->session, in.s->in_hand, MANY, &error);
+    if (wb_tk_is_ok(kit, result, &error, "acknowledge") && wb_tk_commit(&in) && wb_tk_expect_at_other(&in))
+        wb_tk_expect_main_empty(&in);
+}
+
 static void not_visible_before(wb_kit *kit, int mode)
 {
     wb_tk_setting in;
@@ -255,6 +267,29 @@ static void lost_before_commit(wb_kit *kit, int mode)
     wb_tk_expect_truth(&in, result);
 }
 
+/* ---- a death ---------------------------------------------------------------------------- */
+
+/* Before commit() has done much, in the middle of it, and about when it returns. */
+static const int64_t killed_after[] = { 0, WB_MILLISECOND, 10 * WB_MILLISECOND };
+
+static void killed_in_commit(wb_kit *kit, int mode)
+{
+    wb_tk_setting in;
+    if (kit->plugin->capabilities & WB_CAP_ORDER_PER_KEY) {
+        wb_kit_skip(kit, "who keeps the order per key waits behind what a dead process has begun");
+        return;
+    }
+    if (!wb_tk_settle_in(&in, kit, mode, 0))
+        return;
+    for (size_t i = 0; i < sizeof killed_after / sizeof *killed_after; i++) {
+        wb_tk_close(in.s);
+        if (!wb_tk_send_numbers(wb_tk_sender(kit), in.tk->queues[WB_TK_MAIN], "k", 1, 1) ||
+            !wb_tk_victim_commits(kit, mode, killed_after[i]) || !wb_tk_reopen(in.s) ||
+            !wb_tk_expect_all_or_nothing(&in))
+            return;
+    }
+}
+
 /* ---- the shared transaction ------------------------------------------------------------ */
 
 static void has_a_handle(wb_kit *kit, int mode)
@@ -275,6 +310,7 @@ static void has_a_handle(wb_kit *kit, int mode)
 /* ---- each in both modes ---------------------------------------------------------------- */
 
 WB_TK_IN_BOTH_MODES(committed)
+WB_TK_IN_BOTH_MODES(committed_with_many)
 WB_TK_IN_BOTH_MODES(not_visible_before)
 WB_TK_IN_BOTH_MODES(rolled_back)
 WB_TK_IN_BOTH_MODES(rolled_back_and_given_back)
@@ -284,6 +320,7 @@ WB_TK_IN_BOTH_MODES(refused_inside)
 WB_TK_IN_BOTH_MODES(isolated)
 WB_TK_IN_BOTH_MODES(two_at_once)
 WB_TK_IN_BOTH_MODES(lost_before_commit)
+WB_TK_IN_BOTH_MODES(killed_in_commit)
 
 static void has_a_handle_scope(wb_kit *kit)
 {
@@ -292,6 +329,7 @@ static void has_a_handle_scope(wb_kit *kit)
 
 const wb_kit_case wb_tk_transaction_cases[] = {
     WB_TK_BOTH("after commit sends are there and the message is gone", committed),
+    WB_TK_BOTH("many messages acknowledged in one transaction are gone", committed_with_many),
     WB_TK_BOTH("before commit nothing is visible", not_visible_before),
     WB_TK_BOTH("after rollback nothing is sent and the message is in hand", rolled_back),
     WB_TK_BOTH("after rollback the message can be given back", rolled_back_and_given_back),
@@ -301,6 +339,7 @@ const wb_kit_case wb_tk_transaction_cases[] = {
     WB_TK_BOTH("what another session sends at once survives a rollback", isolated),
     WB_TK_BOTH("two transactions side by side", two_at_once),
     WB_TK_BOTH("a connection lost before commit: all or nothing", lost_before_commit),
+    WB_TK_BOTH("a process that is killed in its commit: all or nothing", killed_in_commit),
     { "transaction_scope: a transaction has a handle to share", WB_TK_SCOPE, has_a_handle_scope },
 };
 WB_TK_CASES(transaction);

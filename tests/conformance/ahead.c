@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define SESSIONS_MAX 64
 #define AHEAD_MAX 256
@@ -151,6 +152,19 @@ static int read_more(place *mine, int64_t deadline, size_t max, wb_error *error)
     return result;
 }
 
+/* In mode none there is no prefetch. */
+static int follows_prefetch(const place *mine)
+{
+    return fault == AHEAD_NEVER_SHRINKS && mine->prefetch;
+}
+
+/* Where nothing may come: whoever waits for more asks again. */
+static void wait_a_moment(void)
+{
+    const struct timespec moment = { 0, 10000000 };
+    (void)nanosleep(&moment, NULL);
+}
+
 static int ahead_receive(wb_transport_session *session, int64_t deadline,
                          const wb_incoming **ret_messages, size_t max, size_t *ret_count,
                          wb_error *error)
@@ -159,11 +173,26 @@ static int ahead_receive(wb_transport_session *session, int64_t deadline,
     place *mine = place_of(session);
     (void)pthread_mutex_lock(&mine->lock);
     size_t room = mine->prefetch > mine->in_hand ? mine->prefetch - mine->in_hand : 0;
-    if (!mine->count && !mine->is_stopped)
-        result = read_more(mine, deadline, room > max ? room : max, error);
+    if (room < max && !follows_prefetch(mine))
+        room = max;
+    if (!mine->count && !mine->is_stopped && room)
+        result = read_more(mine, deadline, room, error);
+    else if (!mine->count && !mine->is_stopped)
+        wait_a_moment();
     *ret_count = result == WB_OK ? hand_out(mine, ret_messages, max) : 0;
     leave(mine);
     return result;
+}
+
+static int ahead_set_prefetch(wb_transport_session *session, uint32_t prefetch, wb_error *error)
+{
+    place *mine = place_of(session);
+    (void)error;
+    (void)pthread_mutex_lock(&mine->lock);
+    if (follows_prefetch(mine) && prefetch > mine->prefetch)
+        mine->prefetch = prefetch;
+    leave(mine);
+    return WB_OK;
 }
 
 static int ahead_stop(wb_transport_session *session, wb_error *error)
@@ -244,6 +273,8 @@ void ahead_use(wb_transport_ops *ops, ahead_fault wanted)
     ops->begin = ahead_begin;
     ops->commit = ahead_commit;
     ops->rollback = ahead_rollback;
+    if (fault == AHEAD_NEVER_SHRINKS)
+        ops->set_prefetch = ahead_set_prefetch;
     ops->stop_receiving = ahead_stop;
     ops->release_prefetched = ahead_release;
     ops->struct_size = sizeof *ops;

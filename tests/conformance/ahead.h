@@ -13,6 +13,7 @@ typedef enum ahead_fault {
     AHEAD_RELEASE_LOSES_ONE, /* neither given back nor handed out before the session ends */
     AHEAD_STOP_GIVES_BACK,   /* what waits, instead of handing it out */
     AHEAD_HAS_NO_BOUND,      /* in bytes */
+    AHEAD_NEVER_SHRINKS,     /* the prefetch, which it follows otherwise */
 } ahead_fault;
 
 /** Exchange the operations for those that read ahead. */

@@ -8,7 +8,7 @@
 
 #include "tests/conformance/broken.h"
 
-/* The whole one takes the host for one that knows of no limits. Instances of the kit are few;
+/* The whole one is told of no limits. Instances of the kit are few;
  * what they were told lives as long as the process. */
 static int create(const wb_host *host, const wb_endpoint_info *endpoint, const void *config,
                   wb_transport **ret_transport, wb_error *error)
@@ -19,7 +19,8 @@ static int create(const wb_host *host, const wb_endpoint_info *endpoint, const v
     if (!changed || count == sizeof told / sizeof *told)
         abort();
     *changed = *endpoint;
-    changed->struct_size = offsetof(wb_endpoint_info, headers_max);
+    changed->headers_max = 0;
+    changed->headers_size_max = 0;
     told[count++] = changed;
     return whole()->create(host, changed, config, ret_transport, error);
 }

@@ -42,6 +42,9 @@ END
     for mode in sends_atomic_with_receive transaction_scope; do
         cat <<END
 skip $mode: after commit sends are there and the message is gone
+skip $mode: many messages acknowledged in one transaction are gone
+skip $mode: what is rolled back again and again is not kept in memory
+skip $mode: a process that is killed in its commit: all or nothing
 skip $mode: before commit nothing is visible
 skip $mode: after rollback nothing is sent and the message is in hand
 skip $mode: after rollback the message can be given back

@@ -92,8 +92,8 @@ END
 # read ahead. They are tried on what reads ahead or takes more than it may, and on what loses large bodies.
 dear() { # NAME: words in their names
     case $1 in
-    hoard | greedy | hollow) ;;
-    *) echo "needs bounded memory:are not read ahead:a body of 16 MiB" ;;
+    hoard | greedy | hollow | clipped) ;;
+    *) echo "needs bounded memory:are not read ahead:a body of 16 MiB:a body of 33 MiB" ;;
     esac
 }
 
@@ -138,6 +138,9 @@ fail what was given back is for anybody
 fail unacknowledged messages come back after close
 fail messages are acknowledged in any order and number
 fail messages are acknowledged with gaps
+fail many messages are given back, and acknowledged, in one call
+fail what was given back comes to others while its session does nothing
+fail what is given back again and again is not kept in memory
 fail a message in hand is nobody else's before it is acknowledged
 fail deliveries are counted: given back
 fail deliveries are counted once at most: closed
@@ -189,6 +192,7 @@ $(undelayed)
 $(unreleased)
 $(unordered)
 fail a body over the endpoint's limit comes whole
+fail a body of 33 MiB
 END
 judge fragile <<END
 $(skipped)
@@ -259,6 +263,9 @@ $(unreleased)
 skip a session takes no more than its prefetch from others
 fail order per key: nobody else gets a key that is in work
 skip what a session holds stays with it when another one is opened, and waits
+skip what was given back comes to others while its session does nothing
+skip sends_atomic_with_receive: a process that is killed in its commit: all or nothing
+skip transaction_scope: a process that is killed in its commit: all or nothing
 END
 judge patient <<END
 $(skipped)
@@ -398,6 +405,7 @@ $(undelayed)
 $(unreleased)
 $(unordered)
 fail depth() counts what waits, and nothing else
+fail long names that differ in their last byte are two queues
 fail uninstall() refuses while messages wait or somebody receives, and they stay
 END
 judge curt <<END
@@ -428,6 +436,7 @@ $(undelayed)
 $(unreleased)
 $(unordered)
 fail no more than the prefetch are in hand
+fail the prefetch may shrink to 1 while more is in hand
 END
 judge thief <<END
 $(skipped)
@@ -436,6 +445,107 @@ $(unreleased)
 $(unordered)
 fail what a session holds stays with it when another one is opened, and waits
 may four sessions in four threads get each message once
+END
+wait
+
+# Where only some cases could see a fault they alone are run.
+judge docked --only "header" <<END
+fail headers of more than 64 KiB together come whole, or are refused
+END
+judge clipped --only "a body of" <<END
+fail a body of 33 MiB
+END
+judge amnesiac <<END
+$(skipped)
+$(undelayed)
+$(unreleased)
+$(unordered)
+fail what is delivered again is what was sent
+END
+judge rivals <<END
+$(skipped)
+$(undelayed)
+$(unreleased)
+$(unordered)
+fail two sessions that send at once in two threads lose and mix nothing
+END
+judge scant <<END
+$(skipped)
+$(undelayed)
+$(unreleased)
+$(unordered)
+fail many messages are given back, and acknowledged, in one call
+fail what is given back again and again is not kept in memory
+fail sends_atomic_with_receive: many messages acknowledged in one transaction are gone
+fail transaction_scope: many messages acknowledged in one transaction are gone
+END
+judge halved <<END
+$(skipped)
+$(undelayed)
+$(unreleased)
+$(unordered)
+fail sends_atomic_with_receive: a process that is killed in its commit: all or nothing
+fail transaction_scope: a process that is killed in its commit: all or nothing
+END
+judge lazy <<END
+$(skipped)
+$(undelayed)
+$(unreleased)
+$(unordered)
+fail what was given back comes to others while its session does nothing
+END
+judge leaky --only "kept in memory" <<END
+fail what is given back again and again is not kept in memory
+fail sends_atomic_with_receive: what is rolled back again and again is not kept in memory
+fail transaction_scope: what is rolled back again and again is not kept in memory
+END
+judge drip --only "descriptor" <<END
+fail an open of a queue that is not there leaves no descriptor and no thread
+END
+judge tidy <<END
+$(skipped)
+$(undelayed)
+$(unreleased)
+$(unordered)
+fail install over messages that wait loses none
+END
+judge narrow --only "verify" --only "install" <<END
+fail verify misses the audit queue, and each further error queue
+fail install makes the audit queue, and further error queues
+END
+judge terse --only "verify" <<END
+fail verify says what is missing, and makes nothing
+fail verify misses the audit queue, and each further error queue
+END
+judge stunted --only "queue" <<END
+fail long names that differ in their last byte are two queues
+END
+judge widowed <<END
+$(skipped)
+$(undelayed)
+$(unreleased)
+$(unordered)
+fail an event whose subscriber is gone reaches the others
+END
+judge gossip --only "expire" <<END
+fail a message that expired does not come, those around it do
+fail with a prefetch of one, too, many that expired hold up none
+fail mode none: a message that expired does not come
+END
+judge sour <<END
+$(skipped)
+$(undelayed)
+$(unreleased)
+$(unordered)
+fail deliveries are counted: given back
+fail deliveries are counted for each message
+fail deliveries are counted across the death of processes
+END
+judge stubborn <<END
+$(skipped | grep -v prefetch)
+$(undelayed)
+$(unordered)
+fail the prefetch may shrink to 1 while more is in hand
 END
 wait
 

@@ -22,6 +22,7 @@ END
 skip the shared resource is always the same
 skip a session takes no more than its prefetch from others
 skip no more than the prefetch are in hand
+skip what was given back comes to others while its session does nothing
 skip what a session holds stays with it when another one is opened, and waits
 skip the prefetch may shrink to 1 while more is in hand
 skip release_prefetched() gives others what was not received yet
@@ -41,6 +42,10 @@ skip unsubscribe() ends one subscription, and install() makes it again
 skip subscriptions() lists what install() subscribed to
 skip transaction_scope: a transaction has a handle to share
 skip transaction_scope: after commit sends are there and the message is gone
+skip transaction_scope: many messages acknowledged in one transaction are gone
+skip transaction_scope: what is rolled back again and again is not kept in memory
+skip sends_atomic_with_receive: a process that is killed in its commit: all or nothing
+skip transaction_scope: a process that is killed in its commit: all or nothing
 skip transaction_scope: before commit nothing is visible
 skip transaction_scope: after rollback nothing is sent and the message is in hand
 skip transaction_scope: after rollback the message can be given back

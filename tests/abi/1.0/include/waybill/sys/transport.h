@@ -176,8 +176,9 @@ typedef struct wb_transport_ops {
      *  @return WB_FATAL with WB_CAUSE_MISMATCH when one exists with other arguments. */
     int (*install)(wb_transport *transport, wb_error *error);
 
-    /** Check that what install() makes is there and usable. Changes nothing. Main thread;
-     *  or, before an endpoint is started again, a thread of its own on an instance that nobody
+    /** Check that what install() makes is there and usable. Changes nothing. What is not there is WB_FATAL with
+     *  WB_CAUSE_MISSING: the text names it, of several the queue, and says what to do: run waybill install. Main
+     *  thread; or, before an endpoint is started again, a thread of its own on an instance that nobody
      *  else uses. */
     int (*verify)(wb_transport *transport, wb_error *error);
 
