@@ -337,6 +337,24 @@ static void test_one_is_too_large(void **state)
     assert_int_equal(s.list.last->operation.result, WB_OK);
 }
 
+/* With nobody beside it to be stored, either. */
+static void test_the_only_one_is_too_large(void **state)
+{
+    sending s = { 0 };
+    char body[600];
+    (void)state;
+    memset(body, 'b', sizeof body);
+    fake_store.row_max = 512;
+    wb_operation *large = append(&s.list, "q", "large", fake_store.now + WB_SECOND * 60);
+    large->body = body;
+    large->body_size = sizeof body;
+    assert_int_equal(send_list(&s), WB_OK);
+    assert_int_equal(fake_store.row_count, 0);
+    assert_int_equal(large->result, WB_REJECT);
+    assert_int_equal(large->cause, WB_CAUSE_TOO_LARGE);
+    assert_false(s.outlet.storage_failed);
+}
+
 static void test_store_is_waited_for(void **state)
 {
     sending s = { 0 };
@@ -1680,6 +1698,7 @@ int main(void)
         EACH(test_transport_is_told),
         EACH(test_nobody_delays_any_more),
         EACH(test_one_is_too_large),
+        EACH(test_the_only_one_is_too_large),
         EACH(test_store_is_waited_for),
         EACH(test_store_is_not_waited_for),
         EACH(test_store_is_waited_for_by_nobody_else),

@@ -23,6 +23,7 @@
 #include "core/message/header_names.h"
 #include "core/message/ids.h"
 #include "core/pipeline/admit.h"
+#include "core/pipeline/apart.h"
 #include "core/pipeline/batch.h"
 #include "core/pipeline/marks.h"
 #include "core/pipeline/move.h"
@@ -1319,6 +1320,24 @@ static void test_what_may_have_ended_a_process_runs_alone(void **state)
     }
 }
 
+/* What ended the session of its transport when its operations were sent: beside others nobody would know whose doing
+ * it is the next time. */
+static void test_what_may_have_ended_a_session_runs_alone(void **state)
+{
+    (void)state;
+    for (size_t place = 0; place < 2; place++) {
+        for (size_t i = 0; i < 2; i++)
+            (void)wb_batch_hold(&worker, &incoming[i], &entries[0]);
+        assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+        assert_int_equal(worker.batch_size, 2);
+        wb_suspicions_add(pipeline.suspicions, incoming[place].id, 1);
+        assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+        assert_int_equal(worker.batch_size, 1);
+        wb_suspicions_forget(pipeline.suspicions, incoming[place].id, 1);
+        wb_batch_drop_all(&worker);
+    }
+}
+
 /* It goes before what may end the process, and by itself. */
 static void test_the_last_delivery_goes_first(void **state)
 {
@@ -1423,6 +1442,164 @@ static void test_counted_out(void **state)
     }
 }
 
+/* What is written down stays so: attempts that ended the process when the session is lost, and that a session was
+ * lost when another attempt begins. */
+static void test_attempts_and_lost_sessions(void **state)
+{
+    static const wb_persistence_ops ops = { .struct_size = sizeof ops, .mark = fake_mark, .pending = recorded_pending };
+    static const uint32_t noted[] = { 2, 2 | WB_ATTEMPTS_LOST_SESSION };
+    (void)state;
+    pipeline.outbox = 1;
+    pipeline.persistence_ops = &ops;
+    incoming[0].delivery_count = 4;
+    for (size_t i = 0; i < 2; i++) {
+        wb_error error = { 0 };
+        recorded = noted[i] - 1;
+        worker.batch[0] = wb_batch_hold(&worker, &incoming[0], &entries[0]);
+        worker.batch_size = 1;
+        assert_int_equal(wb_stage_suspect(&worker, &error), WB_OK);
+        assert_int_equal(worker.batch[0]->noted, noted[i]);
+        worker.transport_broken = 1;
+        wb_batch_drop_all(&worker);
+        assert_int_equal(worker.mark_count, 1);
+        const wb_mark *mark = &worker.marks[0];
+        assert_int_equal(mark->batch, wb_attempts_number("a", 1));
+        assert_int_equal(wb_attempts_decode(mark->remaining, mark->remaining_size, "a", 1), 1 | WB_ATTEMPTS_LOST_SESSION);
+        wb_marks_clear(&worker);
+    }
+}
+
+/* ---- what is done with ------------------------------------------------------------------- */
+
+static unsigned confirmations;
+
+static int acknowledge_loosely(wb_transport_session *s, const wb_incoming *const *messages, size_t count, wb_error *error)
+{
+    (void)s, (void)messages;
+    if (count || ++confirmations > 1)
+        return WB_OK;
+    return wb_error_set(error, WB_RETRY, WB_CAUSE_SERVER, 0, "not now");
+}
+
+/* That what was acknowledged is so for good is asked until the transport says it, and then no more: it is a round trip. */
+static void test_what_is_for_good_is_asked_once(void **state)
+{
+    static const wb_transport_ops ops = { .struct_size = sizeof ops, .acknowledge = acknowledge_loosely };
+    static const unsigned asked[] = { 1, 2, 2 };
+    wb_error error = { 0 };
+    (void)state;
+    confirmations = 0;
+    pipeline.transport_ops = &ops;
+    assert_int_equal(wb_stage_settle_for_good(&worker, &error), WB_OK);
+    assert_int_equal(confirmations, 0); /* nothing was acknowledged */
+    wb_marks_add_message(&worker, &incoming[0]);
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        assert_int_equal(wb_stage_settle_for_good(&worker, &error), i ? WB_OK : WB_RETRY);
+        assert_int_equal(confirmations, asked[i]);
+    }
+    wb_marks_add_message(&worker, &incoming[1]);
+    assert_int_equal(wb_stage_settle_for_good(&worker, &error), WB_OK);
+    assert_int_equal(confirmations, 3);
+}
+
+/* ---- ids that go to another store -------------------------------------------------------- */
+
+static int takes_ids; /* the other store does */
+
+static int take_ids(wb_error *error)
+{
+    return takes_ids ? WB_OK : wb_error_set(error, WB_REJECT, WB_CAUSE_TOO_LARGE, 0, "not this one");
+}
+
+static int apart_find(wb_storage_session *s, wb_claim *asked, size_t count, wb_error *error)
+{
+    (void)s, (void)asked, (void)count;
+    return take_ids(error);
+}
+
+static int apart_remember(wb_storage_session *s, const wb_claim *done, size_t count, wb_error *error)
+{
+    (void)s, (void)done, (void)count;
+    return take_ids(error);
+}
+
+static int outbox_forget(wb_storage_session *s, const wb_claim *done, size_t count, wb_error *error)
+{
+    (void)s, (void)done, (void)count;
+    return wb_error_set(error, WB_REJECT, WB_CAUSE_TOO_LARGE, 0, "not this one");
+}
+
+static const wb_persistence_ops other_store = { .struct_size = sizeof other_store, .find = apart_find,
+                                                .remember = apart_remember };
+static const wb_persistence_ops outbox_of_ids = { .struct_size = sizeof outbox_of_ids, .forget = outbox_forget };
+
+static void use_another_store(void)
+{
+    pipeline.outbox = 1;
+    pipeline.apart_ops = &other_store;
+    pipeline.persistence_ops = &outbox_of_ids;
+    worker.storage = worker.apart.session = (wb_storage_session *)&worker; /* nobody looks inside */
+}
+
+static void forget_another_store(void)
+{
+    worker.storage = worker.apart.session = NULL;
+    pipeline.apart_ops = NULL;
+}
+
+/* Whatever it refuses: what is asked or told concerns many messages, and others than are in hand. */
+static void test_a_store_apart_blames_nobody(void **state)
+{
+    wb_error error = { 0 };
+    (void)state;
+    use_another_store();
+    wb_item *item = wb_batch_hold(&worker, &incoming[0], &entries[0]);
+    takes_ids = 0;
+    worker.claimed[0] = item;
+    worker.claims[0] = (wb_claim){ item->id, item->id_size, 0 };
+    worker.claim_count = 1;
+    assert_int_equal(wb_apart_ask(&worker, &error), WB_RETRY);
+    wb_apart_add(&worker, item);
+    assert_int_equal(worker.apart.done.count, 1);
+    assert_int_equal(wb_apart_ask(&worker, &error), WB_RETRY);
+    assert_int_equal(wb_apart_settle(&worker, &error), WB_RETRY);
+    assert_int_equal(worker.apart.done.count, 1);
+    takes_ids = 1; /* and the outbox lets none go */
+    assert_int_equal(wb_apart_settle(&worker, &error), WB_RETRY);
+    assert_int_equal(worker.apart.done.count, 0);
+    assert_int_equal(worker.apart.remembered.count, 1);
+    forget_another_store();
+    wb_batch_drop_all(&worker);
+}
+
+/* Only what has a record of its own that says that it was handled. */
+static void test_whose_id_goes_to_the_store_apart(void **state)
+{
+    static const struct {
+        int is_failed, is_control, is_passed, is_copy;
+        uint64_t duplicate_of;
+        size_t goes;
+    } cases[] = { { .goes = 1 }, { .is_failed = 1 }, { .is_control = 1 }, { .is_passed = 1 }, { .is_copy = 1 },
+                  { .duplicate_of = 7 } };
+    (void)state;
+    use_another_store();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        wb_item *item = wb_batch_hold(&worker, &incoming[0], &entries[0]);
+        if (cases[i].is_failed)
+            wb_item_condemn(item, WB_FAILURE_HANDLER, "no");
+        item->is_control = cases[i].is_control;
+        item->is_passed = cases[i].is_passed;
+        item->leader = cases[i].is_copy ? item : NULL;
+        item->duplicate_of = cases[i].duplicate_of;
+        wb_apart_add(&worker, item);
+        if (worker.apart.done.count != cases[i].goes)
+            fail_msg("case %zu", i);
+        worker.apart.done.count = 0;
+        wb_batch_drop_all(&worker);
+    }
+    forget_another_store();
+}
+
 /* Until it gets a message that was never delivered before, and half a second after one that came back;
  * or gives up. */
 static void test_how_long_the_scout_is_alone(void **state)
@@ -1489,8 +1666,13 @@ int main(void)
         TEST(test_who_waits_for_a_suspect),
         TEST(test_a_row_of_suspects_lets_others_in),
         TEST(test_what_may_have_ended_a_process_runs_alone),
+        TEST(test_what_may_have_ended_a_session_runs_alone),
         TEST(test_the_last_delivery_goes_first),
         TEST(test_counted_out),
+        TEST(test_attempts_and_lost_sessions),
+        TEST(test_what_is_for_good_is_asked_once),
+        TEST(test_a_store_apart_blames_nobody),
+        TEST(test_whose_id_goes_to_the_store_apart),
         TEST(test_turns),
         TEST(test_turns_of_a_key),
         TEST(test_a_call_passes_no_key),

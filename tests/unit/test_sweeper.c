@@ -33,6 +33,8 @@ static wb_pipeline pipeline;
 static wb_sweep_memory memory;
 static wb_sweep_result done;
 static char sent[16]; /* first letters of the ids */
+static const char *deadly; /* first letters of the ids that end the session */
+static int opened, closed; /* sessions */
 static uint64_t refused_row; /* has to be there until what it holds is parked */
 
 static row *find(uint64_t number)
@@ -104,6 +106,7 @@ static int open_session(wb_transport *t, uint32_t purpose, uint32_t prefetch, wb
 {
     static char session;
     (void)t, (void)purpose, (void)prefetch, (void)error;
+    opened++;
     *ret_session = (wb_transport_session *)&session;
     return WB_OK;
 }
@@ -111,17 +114,22 @@ static int open_session(wb_transport *t, uint32_t purpose, uint32_t prefetch, wb
 static void close_session(wb_transport_session *s)
 {
     (void)s;
+    closed++;
 }
 
 static int send_all(wb_transport_session *s, wb_operation *const *operations, size_t count, int64_t deadline, wb_error *error)
 {
-    (void)s, (void)deadline, (void)error;
+    (void)s, (void)deadline;
     for (size_t i = 0; i < count; i++) {
         const int is_nowhere = strcmp(operations[i]->destination, "nowhere") == 0;
         operations[i]->result = is_nowhere ? WB_REJECT : WB_OK;
         operations[i]->cause = WB_CAUSE_UNROUTABLE;
         operations[i]->reason = "no such queue";
         (void)strncat(sent, operations[i]->id, 1);
+        if (strchr(deadly, operations[i]->id[0])) {
+            operations[i]->result = WB_IN_DOUBT;
+            return wb_error_set(error, WB_NOT_CONNECTED, WB_CAUSE_OTHER, 0, "the session is lost");
+        }
     }
     return WB_OK;
 }
@@ -175,13 +183,19 @@ static uint64_t put_parked(const char *id, uint32_t tries, int64_t age)
     return number;
 }
 
-static void sweep(const char *expected)
+static void sweep_with(int result, const char *expected)
 {
     const wb_sweep_order order = { .until = wb_clock_monotonic() + HOUR, .older_than = pipeline.sweep_after };
     wb_error error = { 0 };
     sent[0] = '\0';
-    assert_int_equal(wb_sweep(&pipeline, NULL, &memory, &order, &done, &error), WB_OK);
+    assert_int_equal(wb_sweep(&pipeline, NULL, &memory, &order, &done, &error), result);
     assert_string_equal(sent, expected);
+    assert_int_equal(opened, closed);
+}
+
+static void sweep(const char *expected)
+{
+    sweep_with(WB_OK, expected);
 }
 
 static int set_up(void **state)
@@ -191,6 +205,8 @@ static int set_up(void **state)
                               .transport_ops = &transport_ops, .sweep_after = 60 * WB_SECOND, .park_time = 60 * WB_SECOND };
     wb_pipeline_init(&pipeline);
     refused_row = 0;
+    deadly = "";
+    opened = closed = 0;
     return 0;
 }
 
@@ -283,6 +299,37 @@ static void test_rows_of_a_later_version_stay(void **state)
     assert_non_null(find(later));
 }
 
+static void put_parked_rows(const char *ids)
+{
+    for (size_t i = 0; ids[i]; i++)
+        (void)put_parked(&ids[i], 1, HOUR - (int64_t)i * WB_SECOND);
+}
+
+/* So many broken sessions in a row are the broker's affair: the next round has the rest. */
+static void test_sessions_that_break(void **state)
+{
+    (void)state;
+    deadly = "abcdef";
+    put_parked_rows("abcdef");
+    sweep_with(WB_RETRY, "abcde");
+    assert_int_equal(opened, 5); /* one session for each */
+    assert_int_equal(done.sent, 0);
+    deadly = "";
+    sweep("abcdef");
+    assert_int_equal(done.sent, 6);
+}
+
+/* Fewer are the rows', and keep no others: with one that is sent between it is counted anew. */
+static void test_rows_that_break_sessions(void **state)
+{
+    (void)state;
+    deadly = "abcdfgh";
+    put_parked_rows("abcdefgh");
+    sweep("abcdefgh");
+    assert_int_equal(done.sent, 1);
+    assert_int_equal(opened, 7); /* that of "e" went on */
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
@@ -292,6 +339,8 @@ int main(void)
         TEST(test_parked_rows_wait),
         TEST(test_old_attempts_are_removed),
         TEST(test_rows_of_a_later_version_stay),
+        TEST(test_sessions_that_break),
+        TEST(test_rows_that_break_sessions),
     };
     return cmocka_run_group_tests_name("sweeper", tests, NULL, NULL);
 }

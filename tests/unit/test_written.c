@@ -19,6 +19,7 @@
 #include "core/recover/suspicions.h"
 #include "core/written/lot.h"
 #include "core/written/message.h"
+#include "core/written/relay.h"
 
 typedef struct {
     wb_arena arena;
@@ -653,6 +654,135 @@ static void test_odd_rows(void **state)
     close_sender(&s);
 }
 
+/* ---- the relay ----------------------------------------------------------------------------- */
+
+/* Two rows in a table, and a broker. Who is to see no more of it stops the relay. */
+typedef struct {
+    wb_pipeline pipeline;
+    size_t rows, windows, removed;
+    int send_breaks;   /* when the first row is out */
+    int settle_answer; /* of the first time */
+    int sessions;      /* open now */
+} relayed;
+
+static relayed there;
+
+static int open_table(wb_persistence *persistence, wb_storage_session **ret_session, wb_error *error)
+{
+    (void)persistence, (void)error;
+    there.sessions++;
+    *ret_session = (wb_storage_session *)&there;
+    return WB_OK;
+}
+
+static void close_table(wb_storage_session *session)
+{
+    (void)session;
+    there.sessions--;
+}
+
+static int table_is_installed(wb_storage_session *session, int *ret_is_installed, wb_error *error)
+{
+    (void)session, (void)error;
+    *ret_is_installed = 1;
+    return WB_OK;
+}
+
+static int fetch_table(wb_storage_session *session, wb_written_fetch *fetch, wb_written_fn visit, void *argument, wb_error *error)
+{
+    wb_written row = whole;
+    (void)session, (void)error;
+    fetch->has_turn = 1;
+    row.key = (wb_written_text){ NULL, 0 };
+    for (row.number = 1 + there.removed; row.number <= there.rows; row.number++)
+        assert_int_equal(visit(argument, &row), WB_OK);
+    return WB_OK;
+}
+
+static int settle_table(wb_storage_session *session, const uint64_t *removed, size_t removed_count,
+                        const wb_written_rest *rests, size_t rest_count, wb_error *error)
+{
+    int r = there.settle_answer;
+    (void)session, (void)removed, (void)rests;
+    assert_int_equal(rest_count, 0);
+    there.settle_answer = WB_OK;
+    if (r != WB_OK)
+        return wb_error_set(error, r, WB_CAUSE_SERVER, 0, "not now");
+    there.removed += removed_count;
+    there.pipeline.stop |= there.removed == there.rows;
+    return WB_OK;
+}
+
+static int open_broker(wb_transport *transport, uint32_t purpose, uint32_t prefetch, wb_transport_session **ret_session,
+                       wb_error *error)
+{
+    (void)transport, (void)purpose, (void)prefetch, (void)error;
+    there.sessions++;
+    *ret_session = (wb_transport_session *)&there;
+    return WB_OK;
+}
+
+static void close_broker(wb_transport_session *session)
+{
+    (void)session;
+    there.sessions--;
+}
+
+static int send_broker(wb_transport_session *session, wb_operation *const *operations, size_t count, int64_t deadline,
+                       wb_error *error)
+{
+    (void)session, (void)deadline;
+    there.pipeline.stop |= ++there.windows == 3; /* something is wrong */
+    for (size_t i = 0; i < count; i++) {
+        operations[i]->result = WB_OK;
+        if (!there.send_breaks)
+            continue;
+        there.pipeline.stop = 1;
+        return wb_error_set(error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0, "it is gone");
+    }
+    return WB_OK;
+}
+
+static void relay_rows(size_t rows, int send_breaks, int settle_answer)
+{
+    static const wb_written_ops written = { .struct_size = sizeof written, .is_installed = table_is_installed,
+                                            .fetch = fetch_table, .settle = settle_table };
+    static const wb_persistence_ops persistence = { .struct_size = sizeof persistence, .open = open_table,
+                                                    .close = close_table, .written = &written };
+    static const wb_transport_ops transport = { .struct_size = sizeof transport, .open = open_broker,
+                                                .close = close_broker, .send = send_broker };
+    wb_written_relay relay = { .pipeline = &there.pipeline, .retries = 3 };
+    there = (relayed){ .rows = rows, .send_breaks = send_breaks, .settle_answer = settle_answer,
+                       .pipeline = { .endpoint = "desk", .mode = WB_MODE_RECEIVE_ONLY, .outbox = 1,
+                                     .persistence_ops = &persistence, .transport_ops = &transport,
+                                     .origin = wb_origin_make("desk", 1, 1024) } };
+    wb_pipeline_init(&there.pipeline);
+    wb_log_set_level(-1);
+    assert_int_equal(wb_written_relay_start(&relay), 0);
+    wb_written_relay_stop(&relay); /* when the broker or the table said so */
+    wb_log_set_level(WB_LOG_INFO);
+    wb_pipeline_free(&there.pipeline);
+    assert_int_equal(there.sessions, 0);
+}
+
+/* That a row is out could not be told: that is told first, and the row is not fetched again. */
+static void test_relay_tells_before_it_looks_again(void **state)
+{
+    (void)state;
+    relay_rows(1, 0, WB_RETRY);
+    assert_int_equal(there.removed, 1);
+    assert_int_equal(there.windows, 1);
+}
+
+/* The broker is lost behind the first of two, and the endpoint stops: the first is not sent again by the next one. */
+static void test_relay_tells_what_is_out(void **state)
+{
+    (void)state;
+    relay_rows(2, 1, WB_OK);
+    assert_int_equal(there.windows, 1);
+    assert_int_equal(there.removed, 1);
+}
+
 /* ---- looks --------------------------------------------------------------------------------- */
 
 #define MS WB_MILLISECOND
@@ -772,6 +902,8 @@ int main(void)
         cmocka_unit_test(test_error_queue_is_silent),
         cmocka_unit_test(test_probe_is_apart),
         cmocka_unit_test(test_odd_rows),
+        cmocka_unit_test(test_relay_tells_before_it_looks_again),
+        cmocka_unit_test(test_relay_tells_what_is_out),
         cmocka_unit_test(test_looks_that_are_cheap),
         cmocka_unit_test(test_looks_that_are_worth_it),
         cmocka_unit_test(test_looks_that_are_dear),
