@@ -24,6 +24,7 @@
 #define HEARTBEAT 12
 #define ADD_PARTITIONS_TO_TXN 24
 #define END_TXN 26
+#define TXN_OFFSET_COMMIT 28
 
 static rd_kafka_t *owner;
 static rd_kafka_mock_cluster_t *cluster;
@@ -221,6 +222,58 @@ static void test_forbidden_transactions(void **state)
     fixture_end(&f);
 }
 
+/* One message in hand, in a session that has transactions. */
+static void receive_for_transaction(fixture *f, const wb_incoming **ret_message)
+{
+    fixture_prepare(f);
+    f->endpoint.mode = WB_MODE_SENDS_ATOMIC;
+    f->config.confirm_timeout = SECONDS(2);
+    assert_int_equal(rd_kafka_mock_topic_create(cluster, f->queue, 1, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
+    fixture_create(f);
+    fixture sender = *f; /* one that only sends, sends at once */
+    assert_int_equal(f->ops->open(f->transport, WB_SESSION_SEND, 1, &sender.session, &f->error), WB_OK);
+    fixture_fill(&sender, 1);
+    fixture_close(&sender);
+    fixture_open(f, 10);
+    fixture_receive(f, ret_message, 1);
+}
+
+/* Who may not commit for the group would try for ever, were each try rolled back and run again. */
+static void test_forbidden_offsets(void **state)
+{
+    fixture f;
+    const wb_incoming *message;
+    (void)state;
+    receive_for_transaction(&f, &message);
+    rd_kafka_mock_push_request_errors(cluster, TXN_OFFSET_COMMIT, 1, RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED);
+    int result = f.ops->begin(f.session, &f.error);
+    fixture_assert_failed(&f, result, WB_FATAL, WB_CAUSE_REFUSED, "commit offsets");
+    fixture_end(&f);
+}
+
+/* The coordinator ends the transaction, and its answer comes too late: what this session knows of offsets is older
+ * then, and is not committed behind it, as in any other session that ends with a message in hand. (In a transaction
+ * this cluster keeps no offsets.) */
+static void test_transaction_in_doubt(void **state)
+{
+    fixture f;
+    const wb_incoming *message;
+    char before[64], after[64];
+    (void)state;
+    receive_for_transaction(&f, &message);
+    assert_int_equal(f.ops->begin(f.session, &f.error), WB_OK);
+    fixture_acknowledge(&f, &message, 1);
+    int64_t offset = client_committed(f.queue, f.queue, 0, before, sizeof before);
+    assert_int_equal(rd_kafka_mock_broker_set_rtt(cluster, 1, 5000), RD_KAFKA_RESP_ERR_NO_ERROR);
+    int result = f.ops->commit(f.session, &f.error);
+    fixture_assert_failed(&f, result, WB_IN_DOUBT, WB_CAUSE_UNREACHABLE, "commit the transaction");
+    assert_int_equal(rd_kafka_mock_broker_set_rtt(cluster, 1, 0), RD_KAFKA_RESP_ERR_NO_ERROR);
+    (void)f.ops->rollback(f.session, &f.error);
+    fixture_end(&f);
+    assert_int_equal(client_committed(f.queue, f.queue, 0, after, sizeof after), offset);
+    assert_string_equal(after, before);
+}
+
 /* ---- who receives -------------------------------------------------------------------- */
 
 /* In front of librdkafka's, which the mock cluster has no answer for: what it says of a group, the last one for ever. */
@@ -407,6 +460,58 @@ static void test_fenced_commits(void **state)
     fixture_end(&f);
 }
 
+/* As a session leaves it that is at work when its process ends. */
+static void commit_note(const char *queue, const char *note)
+{
+    char text[200];
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    (void)rd_kafka_conf_set(conf, "bootstrap.servers", getenv("KAFKA_BROKERS"), text, sizeof text);
+    (void)rd_kafka_conf_set(conf, "group.id", queue, text, sizeof text);
+    rd_kafka_t *client = rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, sizeof text);
+    assert_non_null(client);
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_topic_partition_t *entry = rd_kafka_topic_partition_list_add(list, queue, 0);
+    entry->offset = 0;
+    entry->metadata = strdup(note);
+    entry->metadata_size = strlen(note);
+    assert_int_equal(rd_kafka_commit(client, list, 0), RD_KAFKA_RESP_ERR_NO_ERROR);
+    rd_kafka_topic_partition_list_destroy(list);
+    rd_kafka_destroy(client);
+}
+
+/* @return how long acknowledging a message took, with a coordinator that takes so many milliseconds. */
+static int64_t acknowledge_slowly(const char *note, int rtt)
+{
+    fixture f;
+    const wb_incoming *message;
+    fixture_prepare(&f);
+    assert_int_equal(rd_kafka_mock_topic_create(cluster, f.queue, 1, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
+    fixture_create(&f);
+    if (note)
+        commit_note(f.queue, note);
+    fixture_open(&f, 1);
+    wb_operation operation = fixture_operation(f.queue, "m-1", "body");
+    assert_int_equal(fixture_send(&f, &operation, 1), WB_OK);
+    fixture_receive(&f, &message, 1);
+    assert_int_equal(rd_kafka_mock_broker_set_rtt(cluster, 1, rtt), RD_KAFKA_RESP_ERR_NO_ERROR);
+    int64_t started = wb_clock_monotonic();
+    fixture_acknowledge(&f, &message, 1);
+    int64_t spent = wb_clock_monotonic() - started;
+    assert_int_equal(rd_kafka_mock_broker_set_rtt(cluster, 1, 0), RD_KAFKA_RESP_ERR_NO_ERROR);
+    fixture_end(&f);
+    return spent;
+}
+
+/* Behind a process that ended in the middle of its work each message is done for good when it is acknowledged: one
+ * more that ends the process is then the first the next time, and counted. */
+static void test_careful_behind_a_death(void **state)
+{
+    (void)state;
+    assert_true(acknowledge_slowly("waybill/1 0 0", 400) >= 200 * WB_MILLISECOND);
+    assert_true(acknowledge_slowly(NULL, 10000) < 500 * WB_MILLISECOND); /* nobody ended */
+    assert_true(acknowledge_slowly("waybill/1 0 0", 10000) < 5 * WB_SECOND); /* work goes on without an answer */
+}
+
 /* A broker far away: each answer takes longer than the first question's patience. */
 static void verify_from_afar(int rtt, rd_kafka_resp_err_t refusal, int64_t most)
 {
@@ -568,11 +673,14 @@ int main(void)
         cmocka_unit_test(test_refused_topic_in_transaction),
         cmocka_unit_test(test_refused_topic_among_others),
         cmocka_unit_test(test_forbidden_transactions),
+        cmocka_unit_test(test_forbidden_offsets),
+        cmocka_unit_test(test_transaction_in_doubt),
         cmocka_unit_test(test_members),
         cmocka_unit_test(test_unknown_limits),
         cmocka_unit_test(test_refused_commit),
         cmocka_unit_test(test_refused_commits),
         cmocka_unit_test(test_fenced_commits),
+        cmocka_unit_test(test_careful_behind_a_death),
         cmocka_unit_test(test_far_broker),
         cmocka_unit_test(test_no_answer),
         cmocka_unit_test(test_unconfirmed_beside_others),
