@@ -227,7 +227,7 @@ static void receive_for_transaction(fixture *f, const wb_incoming **ret_message)
 {
     fixture_prepare(f);
     f->endpoint.mode = WB_MODE_SENDS_ATOMIC;
-    f->config.confirm_timeout = SECONDS(2);
+    f->config.confirm_timeout = SECONDS(4);
     assert_int_equal(rd_kafka_mock_topic_create(cluster, f->queue, 1, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
     fixture_create(f);
     fixture sender = *f; /* one that only sends, sends at once */
@@ -264,7 +264,7 @@ static void test_transaction_in_doubt(void **state)
     assert_int_equal(f.ops->begin(f.session, &f.error), WB_OK);
     fixture_acknowledge(&f, &message, 1);
     int64_t offset = client_committed(f.queue, f.queue, 0, before, sizeof before);
-    assert_int_equal(rd_kafka_mock_broker_set_rtt(cluster, 1, 5000), RD_KAFKA_RESP_ERR_NO_ERROR);
+    assert_int_equal(rd_kafka_mock_broker_set_rtt(cluster, 1, 8000), RD_KAFKA_RESP_ERR_NO_ERROR);
     int result = f.ops->commit(f.session, &f.error);
     fixture_assert_failed(&f, result, WB_IN_DOUBT, WB_CAUSE_UNREACHABLE, "commit the transaction");
     assert_int_equal(rd_kafka_mock_broker_set_rtt(cluster, 1, 0), RD_KAFKA_RESP_ERR_NO_ERROR);

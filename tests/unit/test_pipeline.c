@@ -966,7 +966,7 @@ static int rejecting_send(wb_transport_session *s, wb_operation *const *operatio
     return WB_OK;
 }
 
-static void resume_two(const wb_transport_ops *transport_ops)
+static void resume_two(const wb_transport_ops *transport_ops, int result)
 {
     static const wb_persistence_ops ops = { .struct_size = sizeof ops, .begin = fake_begin,
                                             .commit = fake_commit, .pending = unordered_pending };
@@ -981,7 +981,7 @@ static void resume_two(const wb_transport_ops *transport_ops)
         wb_item_change(worker.batch[i], WB_ITEM_DUPLICATE);
         worker.batch[i]->duplicate_of = 7 + i;
     }
-    assert_int_equal(wb_stage_resume(&worker, &error), WB_OK);
+    assert_int_equal(wb_stage_resume(&worker, &error), result);
 }
 
 /* What was committed first leaves first, whatever the order of the rows. */
@@ -989,7 +989,7 @@ static void test_resumed_in_the_order_of_commits(void **state)
 {
     (void)state;
     sent[0] = '\0';
-    resume_two(&noting_ops);
+    resume_two(&noting_ops, WB_OK);
     assert_string_equal(sent, "xy");
     wb_batch_finish(&worker);
 }
@@ -999,7 +999,7 @@ static void test_refused_when_resumed(void **state)
 {
     static const wb_transport_ops ops = { .struct_size = sizeof ops, .send = rejecting_send };
     (void)state;
-    resume_two(&ops);
+    resume_two(&ops, WB_OK);
     for (size_t i = 0; i < 2; i++) {
         assert_int_equal(worker.batch[i]->state, WB_ITEM_READY);
         assert_int_equal(worker.batch[i]->failure.attempts, 1);
@@ -1008,6 +1008,162 @@ static void test_refused_when_resumed(void **state)
 }
 
 /* ---- whose fault it is ------------------------------------------------------------------- */
+
+static int half_result; /* what becomes of a window of which the first operation is out */
+
+static int half_send(wb_transport_session *s, wb_operation *const *operations, size_t count, int64_t deadline, wb_error *error)
+{
+    (void)s, (void)deadline;
+    for (size_t i = 0; i < count; i++)
+        operations[i]->result = operations[i]->id[0] == 'x' ? WB_OK : WB_IN_DOUBT;
+    return wb_error_set(error, half_result, WB_CAUSE_SENDING, 0, "no confirmation came");
+}
+
+static const wb_transport_ops half_ops = { .struct_size = sizeof half_ops, .send = half_send };
+
+/* The row goes, or keeps what is not known to be out. */
+static void check_mark(size_t at, uint64_t batch, const char *remaining_cause)
+{
+    int failed = 0;
+    wb_arena arena;
+    assert_true(at < worker.mark_count);
+    const wb_mark *mark = &worker.marks[at];
+    assert_int_equal(mark->batch, batch);
+    assert_int_equal(mark->remaining != NULL, remaining_cause != NULL);
+    if (!remaining_cause)
+        return;
+    wb_arena_init(&arena, 4096);
+    const wb_operation_group *group = wb_operations_decode(mark->remaining, mark->remaining_size, &arena, &failed);
+    assert_false(failed);
+    assert_memory_equal(group->cause, remaining_cause, 1);
+    assert_int_equal(group->operations.count, 1);
+    assert_null(group->next);
+    wb_arena_free(&arena);
+}
+
+/* What was resumed is sent once: nobody resumes it again. */
+static void test_what_is_resumed_is_marked(void **state)
+{
+    (void)state;
+    resume_two(&noting_ops, WB_OK);
+    assert_int_equal(worker.mark_count, 2);
+    check_mark(0, 7, NULL);
+    check_mark(1, 8, NULL);
+    assert_false(worker.transport_broken);
+    wb_batch_finish(&worker);
+}
+
+/* What was confirmed before the session was lost is not sent again, and nothing more is asked of that session. */
+static void test_session_is_lost_while_resuming(void **state)
+{
+    (void)state;
+    half_result = WB_NOT_CONNECTED;
+    resume_two(&half_ops, WB_NOT_CONNECTED);
+    check_mark(0, 7, NULL);
+    check_mark(1, 8, "b");
+    assert_true(worker.transport_broken);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(worker.batch[i]->state, WB_ITEM_DUPLICATE);
+    wb_batch_drop_all(&worker);
+}
+
+/* A message waits for what it caused to be confirmed; others are done. */
+static void test_unconfirmed_when_resumed(void **state)
+{
+    (void)state;
+    half_result = WB_IN_DOUBT;
+    resume_two(&half_ops, WB_OK);
+    check_mark(0, 7, NULL);
+    check_mark(1, 8, "b");
+    assert_int_equal(worker.batch[0]->state, WB_ITEM_SETTLED);
+    assert_int_equal(worker.batch[1]->state, WB_ITEM_READY);
+    assert_true(worker.batch[1]->paused_until > wb_clock_monotonic());
+    assert_true(worker.batch[1]->alone);
+    wb_batch_drop_all(&worker);
+}
+
+static void dispatch_two(const char *first_id)
+{
+    wb_error error = { 0 };
+    pipeline.outbox = 1;
+    pipeline.transport_ops = &half_ops;
+    worker.outlet = (wb_outlet){ .pipeline = &pipeline };
+    worker.transport_broken = 0;
+    for (size_t i = 0; i < 2; i++)
+        (void)wb_batch_hold(&worker, &incoming[i], &entries[0]);
+    assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+    worker.stored = 1;
+    for (size_t i = 0; i < worker.batch_size; i++) {
+        wb_item_change(worker.batch[i], WB_ITEM_HANDLED);
+        ask_for(worker.batch[i], i ? "y" : first_id, 0);
+        wb_item_change(worker.batch[i], WB_ITEM_COMMITTED);
+    }
+    half_result = WB_NOT_CONNECTED;
+    assert_int_equal(wb_stage_dispatch(&worker, &error), WB_NOT_CONNECTED);
+    assert_true(worker.transport_broken);
+}
+
+static void forget_two(void)
+{
+    for (size_t i = 0; i < 2; i++)
+        wb_suspicions_forget(pipeline.suspicions, incoming[i].id, 1);
+    wb_marks_clear(&worker);
+    wb_batch_drop_all(&worker);
+}
+
+/* What was confirmed before need not go out again; and whose operations were on their way is handled by itself when
+ * it comes again, for one of them may have done it. A stop that ends the session is nobody's doing. */
+static void test_session_is_lost_while_sending(void **state)
+{
+    (void)state;
+    dispatch_two("x");
+    assert_int_equal(worker.mark_count, 1);
+    check_mark(0, worker.batch_number, "b");
+    for (size_t i = 0; i < 2; i++)
+        assert_true(wb_suspicions_has(pipeline.suspicions, incoming[i].id, 1));
+    forget_two();
+    dispatch_two("z");
+    assert_int_equal(worker.mark_count, 0); /* the row is as it was */
+    forget_two();
+    pipeline.stop = 1;
+    dispatch_two("x");
+    for (size_t i = 0; i < 2; i++)
+        assert_false(wb_suspicions_has(pipeline.suspicions, incoming[i].id, 1));
+    forget_two();
+}
+
+static unsigned marked;
+
+static int count_marks(wb_storage_session *s, const wb_mark *marks, size_t count, wb_error *error)
+{
+    (void)s, (void)marks, (void)error;
+    marked += (unsigned)count;
+    return WB_OK;
+}
+
+static void close_nothing(wb_storage_session *s)
+{
+    (void)s;
+}
+
+/* The last thing a worker does, whatever became of the broker: what it sent is not sent again. */
+static void test_marks_of_who_ends(void **state)
+{
+    static const wb_persistence_ops ops = { .struct_size = sizeof ops, .mark = count_marks, .close = close_nothing };
+    (void)state;
+    pipeline.persistence_ops = &ops;
+    for (int broken = 0; broken < 2; broken++) {
+        marked = 0;
+        worker.storage = (wb_storage_session *)&worker; /* nobody looks inside */
+        worker.storage_broken = broken;
+        worker.transport_broken = 1;
+        wb_marks_add(&worker, (wb_mark){ 7, NULL, 0 });
+        wb_stage_disconnect(&worker);
+        assert_int_equal(marked, !broken);
+        assert_null(worker.storage);
+        wb_marks_clear(&worker);
+    }
+}
 
 static int refusing_handler(wb_context *ctx, const wb_message *message)
 {
@@ -1695,6 +1851,11 @@ int main(void)
         TEST(test_a_store_that_is_missing_is_no_handlers_fault),
         TEST(test_resumed_in_the_order_of_commits),
         TEST(test_refused_when_resumed),
+        TEST(test_what_is_resumed_is_marked),
+        TEST(test_session_is_lost_while_resuming),
+        TEST(test_unconfirmed_when_resumed),
+        TEST(test_session_is_lost_while_sending),
+        TEST(test_marks_of_who_ends),
         TEST(test_a_deadlock_is_no_verdict),
         TEST(test_a_deadlock_that_never_ends),
         TEST(test_a_deadlock_halves),
