@@ -22,6 +22,7 @@
 #include "core/endpoint/silences.h"
 #include "core/message/header_names.h"
 #include "core/message/ids.h"
+#include "core/message/incoming.h"
 #include "core/pipeline/admit.h"
 #include "core/pipeline/apart.h"
 #include "core/pipeline/batch.h"
@@ -1349,6 +1350,63 @@ static void test_what_is_not_cut(void **state)
 
 /* ---- the scout -------------------------------------------------------------------------- */
 
+static int large_send(wb_transport_session *s, wb_operation *const *operations, size_t count, int64_t deadline, wb_error *error)
+{
+    (void)s, (void)deadline, (void)error;
+    for (size_t i = 0; i < count; i++) {
+        operations[i]->result = WB_REJECT;
+        operations[i]->cause = WB_CAUSE_TOO_LARGE;
+    }
+    return WB_OK;
+}
+
+static wb_buffer kept_row;
+
+static int keeping_commit(wb_storage_session *s, wb_commit *commit, wb_error *error)
+{
+    (void)s, (void)error;
+    kept_row.size = 0;
+    wb_buffer_put(&kept_row, commit->operations, commit->operations_size);
+    return WB_OK;
+}
+
+/* However little of it the error queue was offered last: when that takes more again, it gets all. */
+static void test_what_is_parked_is_whole(void **state)
+{
+    static const wb_persistence_ops ops = { .struct_size = sizeof ops, .begin = fake_begin, .commit = keeping_commit };
+    static const wb_transport_ops transport = { .struct_size = sizeof transport, .send = large_send };
+    char reason[2000];
+    wb_error error = { 0 };
+    wb_parked parked;
+    wb_arena arena;
+    int tries = 0, failed;
+    (void)state;
+    memset(reason, 'r', sizeof reason - 1);
+    reason[sizeof reason - 1] = '\0';
+    pipeline.origin = wb_origin_make("e", 1, 1024);
+    pipeline.outbox = 1;
+    pipeline.persistence_ops = &ops;
+    pipeline.transport_ops = &transport;
+    worker.outlet = (wb_outlet){ .pipeline = &pipeline };
+    wb_item_condemn(wb_batch_hold(&worker, &incoming[0], &entries[0]), WB_FAILURE_HANDLER, reason);
+    for (; worker.held_count && tries < 20; tries++) {
+        assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+        assert_int_equal(wb_stage_dispatch(&worker, &error), WB_OK);
+        wb_batch_finish(&worker);
+    }
+    assert_int_equal(tries, WB_TRIM_MAX + 1);
+    assert_true(wb_parked_decode(kept_row.data, kept_row.size, &parked));
+    wb_arena_init(&arena, 4096);
+    const wb_operation_group *group = wb_operations_decode(parked.operations, parked.operations_size, &arena, &failed);
+    assert_false(failed);
+    const wb_operation *copy = &group->operations.first->operation;
+    const wb_header *told = WB_HEADERS_FIND(copy->headers, copy->header_count, WB_HEADER_EXCEPTION_MESSAGE);
+    assert_non_null(told);
+    assert_int_equal(told->value_size, sizeof reason - 1);
+    wb_arena_free(&arena);
+    wb_buffer_free(&kept_row);
+}
+
 static int tell_no_limit(wb_transport *transport, wb_transport_limits *limits, wb_error *error)
 {
     (void)transport, (void)limits, (void)error;
@@ -1863,6 +1921,7 @@ int main(void)
         TEST(test_a_transaction_that_is_not_committed),
         TEST(test_a_privilege_is_waited_for),
         TEST(test_what_is_not_cut),
+        TEST(test_what_is_parked_is_whole),
         TEST(test_who_waits_for_the_scout),
         TEST(test_how_long_the_scout_is_alone),
     };
