@@ -279,6 +279,22 @@ static void test_store_keeps_what_is_due_later(void **state)
         assert_int_equal(node->operation.result, WB_OK);
 }
 
+/* Nor is it sent where one of them may have ended a session, so that each goes by itself. */
+static void test_what_is_stored_is_not_sent_beside_suspects(void **state)
+{
+    sending s = { 0 };
+    (void)state;
+    append(&s.list, "q", "later", fake_store.now + 60 * WB_SECOND);
+    append(&s.list, "q", "at once", 0);
+    wb_suspicions_add(pipeline.suspicions, "at once", strlen("at once"));
+    assert_int_equal(send_list(&s), WB_OK);
+    assert_int_equal(fake_store.sent_count, 1);
+    assert_string_equal(fake_store.sent[0].id, "at once");
+    assert_int_equal(fake_store.row_count, 1);
+    for (const wb_operation_node *node = s.list.first; node; node = node->next)
+        assert_int_equal(node->operation.result, WB_OK);
+}
+
 /* A delayed retry waits beside the one before, should that still be there. */
 static void test_store_is_told_the_retries(void **state)
 {
@@ -1694,6 +1710,7 @@ int main(void)
         EACH(test_formats),
         EACH(test_format_2_damaged),
         EACH(test_store_keeps_what_is_due_later),
+        EACH(test_what_is_stored_is_not_sent_beside_suspects),
         EACH(test_store_is_told_the_retries),
         EACH(test_transport_is_told),
         EACH(test_nobody_delays_any_more),
