@@ -331,6 +331,28 @@ static void what_stays_in_hand_stays_in_the_queue(void **state)
     with->orders.transport_ops->close(session);
 }
 
+/* When the transaction fails that was to take their rows along, one of the next does: they never come again. */
+static void what_is_acknowledged_goes_when_the_file_takes_it(void **state)
+{
+    fixture *with = *state;
+    const wb_incoming *messages[3];
+    size_t count = 0;
+    wb_transport_session *session = place_session(&with->orders, BOTH);
+    place_send_numbers(&with->orders, session, "orders", 0, 3);
+    assert_int_equal(place_receive(&with->orders, session, messages, 2, 1000), 2);
+    place_acknowledge(&with->orders, session, messages, 2);
+    test_execute(with->file, "create trigger never before insert on waybill_claim begin select raise(abort, 'not now'); end");
+    for (int i = 0; i < 2; i++)
+        assert_int_not_equal(with->orders.transport_ops->receive(session, test_now(), messages, 3, &count, &with->orders.error),
+                             WB_OK);
+    assert_int_equal(test_messages(with->file, "orders"), 3);
+    test_execute(with->file, "drop trigger never");
+    assert_int_equal(place_receive(&with->orders, session, messages, 3, 1000), 1);
+    assert_int_equal(test_number(messages[0]), 2);
+    assert_int_equal(test_messages(with->file, "orders"), 1);
+    with->orders.transport_ops->close(session);
+}
+
 static void what_is_given_back_is_counted_and_comes_first(void **state)
 {
     fixture *with = *state;
@@ -586,6 +608,7 @@ int main(void)
         CASE(more_types_and_queues_than_are_remembered),
         CASE(a_message_in_hand_is_nobody_elses),
         CASE(what_stays_in_hand_stays_in_the_queue),
+        CASE(what_is_acknowledged_goes_when_the_file_takes_it),
         CASE(what_is_given_back_is_counted_and_comes_first),
         CASE(threads_never_share_a_message),
         CASE(interrupt_ends_a_wait_and_the_next_one),
