@@ -404,6 +404,30 @@ typedef struct workshop {
     atomic_int *left;
 } workshop;
 
+/* What stays in hand when another of its claim goes back has a claim of its own, which goes with it: each is looked at
+ * by everybody who receives. */
+static void claims_go_with_their_messages(void **state)
+{
+    fixture *with = *state;
+    const wb_incoming *messages[3];
+    wb_transport_session *session = place_session(&with->orders, BOTH);
+    place_send_numbers(&with->orders, session, "orders", 0, 3);
+    assert_int_equal(place_receive(&with->orders, session, messages, 3, 1000), 3);
+    assert_int_equal(test_query(with->file, "select count(*) from waybill_claim"), 1);
+    assert_int_equal(with->orders.transport_ops->give_back(session, &messages[1], 1, NULL), WB_OK);
+    assert_int_equal(test_query(with->file, "select count(*) from waybill_claim"), 2);
+    place_acknowledge(&with->orders, session, &messages[0], 1);
+    place_acknowledge(&with->orders, session, messages, 0); /* now */
+    assert_int_equal(test_query(with->file, "select count(*) from waybill_claim"), 1);
+    /* and before a transaction commits the session looks whether its claims are there */
+    assert_int_equal(with->orders.transport_ops->begin(session, NULL), WB_OK);
+    place_acknowledge(&with->orders, session, &messages[2], 1);
+    assert_int_equal(with->orders.transport_ops->commit(session, NULL), WB_OK);
+    assert_int_equal(test_query(with->file, "select count(*) from waybill_claim"), 0);
+    assert_int_equal(test_messages(with->file, "orders"), 1);
+    with->orders.transport_ops->close(session);
+}
+
 static void *work(void *argument)
 {
     const workshop *with = argument;
@@ -609,6 +633,7 @@ int main(void)
         CASE(a_message_in_hand_is_nobody_elses),
         CASE(what_stays_in_hand_stays_in_the_queue),
         CASE(what_is_acknowledged_goes_when_the_file_takes_it),
+        CASE(claims_go_with_their_messages),
         CASE(what_is_given_back_is_counted_and_comes_first),
         CASE(threads_never_share_a_message),
         CASE(interrupt_ends_a_wait_and_the_next_one),

@@ -1716,6 +1716,26 @@ static void test_what_is_for_good_is_asked_once(void **state)
     assert_int_equal(confirmations, 3);
 }
 
+static int refuse_to_acknowledge(wb_transport_session *s, const wb_incoming *const *messages, size_t count, wb_error *error)
+{
+    (void)s, (void)messages, (void)count;
+    return wb_error_set(error, WB_RETRY, WB_CAUSE_SERVER, 0, "not now");
+}
+
+/* Whatever the reason: what the worker has forgotten is the session's until that ends, and comes again then. */
+static void test_a_failed_acknowledgement_ends_the_session(void **state)
+{
+    static const wb_transport_ops ops = { .struct_size = sizeof ops, .acknowledge = refuse_to_acknowledge };
+    wb_error error = { 0 };
+    (void)state;
+    pipeline.transport_ops = &ops;
+    wb_marks_add_message(&worker, &incoming[0]);
+    assert_int_equal(wb_stage_settle(&worker, &error), WB_RETRY);
+    assert_true(worker.transport_broken);
+    assert_int_equal(worker.settled_count, 0);
+    assert_false(worker.is_loose);
+}
+
 /* ---- ids that go to another store -------------------------------------------------------- */
 
 static int takes_ids; /* the other store does */
@@ -1885,6 +1905,7 @@ int main(void)
         TEST(test_counted_out),
         TEST(test_attempts_and_lost_sessions),
         TEST(test_what_is_for_good_is_asked_once),
+        TEST(test_a_failed_acknowledgement_ends_the_session),
         TEST(test_a_store_apart_blames_nobody),
         TEST(test_whose_id_goes_to_the_store_apart),
         TEST(test_turns),
