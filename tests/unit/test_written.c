@@ -533,6 +533,46 @@ static void test_error_queue_is_silent(void **state)
     close_sender(&s);
 }
 
+/* A row that is for the error queue stands behind an earlier one of its key as any other does. */
+static void test_copy_waits_for_its_key(void **state)
+{
+    static char headers[16];
+    wb_written rows[] = { whole, make_odd(headers, sizeof headers) };
+    sender s;
+    (void)state;
+    now_is = (world){ .headers_max = SIZE_MAX };
+    open_sender(&s);
+    rows[0].destination = (wb_written_text)TEXT("forbidden");
+    rows[1].number = 2;
+    assert_int_equal(send_rows(&s, rows, 2), WB_OK);
+    assert_int_equal(now_is.removed, 0);
+    assert_int_equal(now_is.postponed, 1);
+    assert_int_equal(now_is.windows, 1);
+    assert_true(wb_written_lot_has_left(&s.lot));
+    close_sender(&s);
+}
+
+/* What a silent destination is to get waits, and no window waits for it. */
+static void test_silent_destination_is_held(void **state)
+{
+    wb_written rows[] = { whole, whole };
+    sender s;
+    (void)state;
+    open_sender(&s);
+    rows[0].destination = (wb_written_text)TEXT("deaf");
+    rows[0].key = rows[1].key = (wb_written_text){ NULL, 0 };
+    rows[1].number = 2;
+    for (int is_known = 0; is_known < 2; is_known++) {
+        now_is = (world){ .is_silent = 1 };
+        assert_int_equal(send_rows(&s, rows, 2), is_known ? WB_OK : WB_IN_DOUBT);
+        assert_int_equal(now_is.removed, 1);
+        assert_int_equal(now_is.postponed, 1);
+        assert_int_equal(now_is.sizes[0], is_known ? 1 : 2);
+    }
+    assert_int_equal(now_is.windows, 1);
+    close_sender(&s);
+}
+
 /* What tries whether a destination still is silent goes when all others are out. */
 static void test_probe_is_apart(void **state)
 {
@@ -900,6 +940,8 @@ int main(void)
         cmocka_unit_test(test_copy_is_cut),
         cmocka_unit_test(test_privilege_is_missing),
         cmocka_unit_test(test_error_queue_is_silent),
+        cmocka_unit_test(test_copy_waits_for_its_key),
+        cmocka_unit_test(test_silent_destination_is_held),
         cmocka_unit_test(test_probe_is_apart),
         cmocka_unit_test(test_odd_rows),
         cmocka_unit_test(test_relay_tells_before_it_looks_again),
