@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The amqp transport on bad days: slow handlers, a broker that is killed, one that
- * blocks publishing, one that stops answering.
+ * blocks publishing, one that stops answering, a queue that is another one.
  */
 #include "config.h"
 
@@ -324,6 +324,106 @@ static void test_alarm_stops_writing_tls(void **state)
     keep_with(WB_AMQP_TLS_ON, 8 << 20);
 }
 
+/* ---- a queue that is another one ------------------------------------------------- */
+
+/* As an operator does it who wants other arguments: in one go, so that nobody meets the gap. */
+static void make_anew(const char *queue)
+{
+    amqp_table_entry_t argument = { amqp_cstring_bytes("x-queue-type"),
+                                    { .kind = AMQP_FIELD_KIND_UTF8,
+                                      .value.bytes = amqp_cstring_bytes("quorum") } };
+    amqp_table_t arguments = { 1, &argument };
+    amqp_connection_state_t client = client_open();
+    assert_non_null(amqp_queue_delete(client, 1, amqp_cstring_bytes(queue), 0, 0));
+    assert_non_null(amqp_queue_declare(client, 1, amqp_cstring_bytes(queue), 0, 1, 0, 0, arguments));
+    client_close(client);
+}
+
+/* What receive() says, which is called again and again as a worker does. */
+static int receive_for(fixture *f, const wb_incoming **message, int64_t duration)
+{
+    int64_t until = fixture_in(duration);
+    size_t count = 0;
+    int result = WB_OK;
+    while (result == WB_OK && count == 0 && wb_clock_monotonic() < until)
+        result = f->ops->receive(f->session, fixture_in(WB_SECOND / 2), message, 1, &count, &f->error);
+    return result != WB_OK || count ? result : -1;
+}
+
+static void handle_one(fixture *f)
+{
+    const wb_incoming *message;
+    fixture_receive(f, &message, 1);
+    assert_int_equal(message->delivery_count, 0);
+    acknowledge(f, &message, 1);
+}
+
+/* Now and then the broker notices, and cancels the consumer. */
+static void make_anew_unnoticed(fixture *f)
+{
+    const wb_incoming *message;
+    for (;;) {
+        make_anew(f->queue);
+        int result = receive_for(f, &message, WB_SECOND);
+        if (result == -1)
+            return;
+        assert_int_equal(result, WB_NOT_CONNECTED);
+        fixture_close(f);
+        fixture_open(f, 10);
+    }
+}
+
+static void begin_impatient(fixture *f)
+{
+    fixture_prepare(f);
+    f->config.heartbeat = SECONDS(1);
+    fixture_create(f);
+    assert_int_equal(f->ops->install(f->transport, &f->error), WB_OK);
+    fixture_open(f, 10);
+}
+
+/* RabbitMQ 3.10 does not tell the consumer, and what it delivers to it then does not arrive. */
+static void test_queue_made_anew(void **state)
+{
+    fixture f;
+    const wb_incoming *message;
+    (void)state;
+    begin_impatient(&f);
+    make_anew_unnoticed(&f);
+    client_publish(f.queue, NULL, "anew", 4);
+    int warnings = fixture_warnings();
+    if (receive_for(&f, &message, SECONDS(20)) != WB_OK)
+        fail_msg("receive: %s", f.error.text);
+    assert_int_equal(message->delivery_count, 1);
+    acknowledge(&f, &message, 1);
+    assert_int_equal(fixture_warnings(), warnings + 1);
+    assert_non_null(strstr(fixture_last_line(), f.queue));
+    client_publish(f.queue, NULL, "next", 4);
+    handle_one(&f);
+    fixture_close(&f);
+    assert_int_equal(count_in(f.queue), 0);
+    fixture_end(&f);
+}
+
+/* Nothing was sent to it before the consumer was exchanged, so nothing is amiss. */
+static void test_queue_made_anew_quietly(void **state)
+{
+    fixture f;
+    const wb_incoming *message;
+    (void)state;
+    begin_impatient(&f);
+    make_anew_unnoticed(&f);
+    int warnings = fixture_warnings();
+    if (receive_for(&f, &message, SECONDS(8)) != -1)
+        fail_msg("receive: %s", f.error.text);
+    client_publish(f.queue, NULL, "anew", 4);
+    handle_one(&f);
+    assert_int_equal(fixture_warnings(), warnings);
+    fixture_close(&f);
+    assert_int_equal(count_in(f.queue), 0);
+    fixture_end(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -333,6 +433,7 @@ int main(void)
         cmocka_unit_test(test_killed_broker), cmocka_unit_test(test_alarm_keeps_what_is_in_hand),
         cmocka_unit_test(test_alarm_keeps_what_is_in_hand_tls),
         cmocka_unit_test(test_alarm_stops_writing), cmocka_unit_test(test_alarm_stops_writing_tls),
+        cmocka_unit_test(test_queue_made_anew), cmocka_unit_test(test_queue_made_anew_quietly),
     };
     return cmocka_run_group_tests_name("amqp faults", tests, NULL, NULL);
 }

@@ -62,7 +62,7 @@ static amqp_field_value_t value_of(char *text)
 }
 
 /* `words` are "name=value name=value"; without type none is named. */
-static void declare_with(const char *queue, const char *type, const char *words)
+static void declare_by(amqp_connection_state_t client, const char *queue, const char *type, const char *words)
 {
     enum { MOST = 10 };
     amqp_table_entry_t arguments[MOST];
@@ -77,10 +77,24 @@ static void declare_with(const char *queue, const char *type, const char *words)
         *value++ = '\0';
         arguments[count++] = (amqp_table_entry_t){ amqp_cstring_bytes(word), value_of(value) };
     }
-    amqp_connection_state_t client = client_open();
     if (!amqp_queue_declare(client, 1, amqp_cstring_bytes(queue), 0, 1, 0, 0,
                             (amqp_table_t){ count, arguments }))
         fail_msg("the broker does not take %s", words);
+}
+
+static void declare_with(const char *queue, const char *type, const char *words)
+{
+    amqp_connection_state_t client = client_open();
+    declare_by(client, queue, type, words);
+    client_close(client);
+}
+
+/* In one go: who consumes from it is not told. */
+static void replace(const char *queue, const char *words)
+{
+    amqp_connection_state_t client = client_open();
+    assert_non_null(amqp_queue_delete(client, 1, amqp_cstring_bytes(queue), 0, 0));
+    declare_by(client, queue, "quorum", words);
     client_close(client);
 }
 
@@ -604,6 +618,127 @@ static void test_management_option(void **state)
 }
 #endif
 
+/* ---- made anew while it runs ----------------------------------------------------- */
+
+static void refuse_to_open(fixture *f, const char *words)
+{
+    int result = f->ops->open(f->transport, WB_SESSION_RECEIVE | WB_SESSION_SEND, 10, &f->session, &f->error);
+    if (result != WB_NOT_CONNECTED || f->error.cause != WB_CAUSE_MISMATCH || !strstr(f->error.text, words))
+        fail_msg("not \"%s\": result %d cause %d: %s", words, result, f->error.cause, f->error.text);
+}
+
+/* Until the session fails, as a worker would find out. */
+static void receive_until_it_fails(fixture *f)
+{
+    const wb_incoming *message;
+    size_t count;
+    int64_t until = fixture_in(SECONDS(20));
+    int result = WB_OK;
+    while (result == WB_OK && wb_clock_monotonic() < until)
+        result = f->ops->receive(f->session, fixture_in(WB_SECOND / 2), &message, 1, &count, &f->error);
+    assert_int_equal(result, WB_NOT_CONNECTED);
+}
+
+/* What a start would refuse is refused when it connects again, and that is no end of it. */
+static void test_anew_with_a_limit(void **state)
+{
+    fixture f;
+    const wb_incoming *message;
+    (void)state;
+    prepare(&f);
+    fixture_create(&f);
+    install(&f);
+    fixture_open(&f, 10);
+    client_delete_queue(f.queue);
+    receive_until_it_fails(&f);
+    fixture_close(&f);
+    declare_with(f.queue, "quorum", "x-max-length=5");
+    for (int i = 0; i < 2; i++)
+        refuse_to_open(&f, "x-max-length = 5");
+    replace(f.queue, "x-max-length=5 x-overflow=reject-publish");
+    replace(f.error_queue, "x-max-length=6");
+    refuse_to_open(&f, "x-max-length = 6");
+    client_delete_queue(f.error_queue); /* whoever moves something there is told, and nothing is lost */
+    fixture_open(&f, 10);
+    client_publish(f.queue, NULL, "anew", 4);
+    fixture_receive(&f, &message, 1);
+    acknowledge(&f, &message, 1);
+    fixture_end(&f);
+}
+
+/* Nothing is sent, and the broker tells nobody that the queue is another one. */
+static void test_anew_in_silence(void **state)
+{
+    fixture f;
+    (void)state;
+    prepare(&f);
+    f.config.heartbeat = SECONDS(1);
+    fixture_create(&f);
+    install(&f);
+    fixture_open(&f, 10);
+    replace(f.queue, "x-max-length=5");
+    receive_until_it_fails(&f);
+    fixture_close(&f);
+    refuse_to_open(&f, "x-max-length = 5");
+    fixture_end(&f);
+}
+
+static void send_copy(fixture *f, int result, int cause, const char *words)
+{
+    wb_operation operation = fixture_operation(f->error_queue, "copy", "c");
+    assert_int_equal(fixture_send(f, &operation, 1), WB_OK);
+    if (operation.result != result || (result != WB_OK && operation.cause != cause) ||
+        (words && !strstr(operation.reason, words)))
+        fail_msg("not %d, %d: %d, %d: %s", result, cause, operation.result, operation.cause, operation.reason);
+}
+
+/* It would confirm what it drops. */
+static void test_error_queue_anew(void **state)
+{
+    fixture f;
+    (void)state;
+    prepare(&f);
+    fixture_create(&f);
+    install(&f);
+    fixture_open(&f, 10);
+    replace(f.error_queue, "x-max-length=5");
+    for (int i = 0; i < 2; i++)
+        send_copy(&f, WB_REJECT, WB_CAUSE_REFUSED, "x-max-length = 5");
+    client_delete_queue(f.error_queue);
+    install(&f);
+    send_copy(&f, WB_OK, 0, NULL);
+    client_delete_queue(f.error_queue);
+    send_copy(&f, WB_REJECT, WB_CAUSE_UNROUTABLE, NULL);
+    declare_with(f.error_queue, "quorum", "x-max-length=5");
+    send_copy(&f, WB_REJECT, WB_CAUSE_REFUSED, "x-max-length = 5");
+    fixture_end(&f);
+}
+
+/* Consumers in line get nothing as long as another one is there, and that is nothing to warn of. */
+static void test_single_active(void **state)
+{
+    fixture f, other;
+    const wb_incoming *message;
+    size_t count;
+    (void)state;
+    prepare(&f);
+    f.config.heartbeat = SECONDS(1);
+    fixture_create(&f);
+    declare_with(f.queue, "quorum", "x-single-active-consumer=true");
+    install(&f);
+    fixture_open(&f, 1);
+    fixture_fill(&f, 3);
+    other = f;
+    fixture_open(&other, 10);
+    int warnings = fixture_warnings();
+    for (int64_t until = fixture_in(SECONDS(9)); wb_clock_monotonic() < until;)
+        assert_int_equal(other.ops->receive(other.session, fixture_in(WB_SECOND / 2), &message, 1, &count, &other.error),
+                         WB_OK);
+    assert_int_equal(fixture_warnings(), warnings);
+    fixture_close(&other);
+    fixture_end(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -617,6 +752,10 @@ int main(void)
         cmocka_unit_test(test_classic_queue),
         cmocka_unit_test(test_long_name),
         cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_anew_with_a_limit),
+        cmocka_unit_test(test_anew_in_silence),
+        cmocka_unit_test(test_error_queue_anew),
+        cmocka_unit_test(test_single_active),
         cmocka_unit_test(test_management_option),
 #ifdef HAVE_LIBCURL
         cmocka_unit_test(test_management),

@@ -152,6 +152,31 @@ sub queue_is_deleted {
     quiet('a deleted queue', $lines, qr/orders/);
 }
 
+# It would drop what it confirms. Whoever made it so does something about it while the endpoint waits.
+sub queue_is_another {
+    my $starts = () = $e->log_lines(qr/endpoint starts/);
+    $e->stop;
+    $e->configure(transport => 'heartbeat = "1s";');
+    my $lines = count_lines();
+    $e->start;
+    $e->wait_for('it runs again', sub { (() = $e->log_lines(qr/endpoint starts/)) > $starts });
+    $e->amqp->delete('orders');
+    $e->amqp->declare('orders', [ 'x-queue-type' => 'quorum' ], [ 'x-max-length' => [ I => pack 'N', 5 ] ]);
+    $e->wait_for('a queue with a limit: a line says so', sub { $e->log_lines(qr/the broker cannot be used.*queue .*orders.* has x-max-length = 5/) });
+    sleep 1;
+    ok $e->is_alive, 'a queue with a limit: the endpoint lives';
+    $e->amqp->delete('orders');
+    my ($code, $text) = $e->run('install');
+    is $code, 0, 'a queue with a limit: another one is installed' or diag $text;
+    my @messages = messages(20, 'sql select 1');
+    $e->send('orders', @messages);
+    complete('a queue with a limit is made anew', @messages);
+    quiet('a queue with a limit', $lines, qr/orders/);
+    $e->stop;
+    $e->configure(transport => undef);
+    $e->start;
+}
+
 # Told to stop while it waits for a server, it does not wait any longer.
 sub stops_while_waiting {
     $e->send('orders', { id => 'left' });
@@ -181,6 +206,6 @@ with_password();
 $e->start;
 $e->wait_for('it runs', sub { $e->log_lines(qr/endpoint starts/) });
 my %days = (idle => \&pgsql_dies_idle, database => \&pgsql_dies_busy, broker => \&rabbitmq_dies_busy, blocked => \&rabbitmq_blocks, long => \&rabbitmq_blocks_long,
-    deleted => \&queue_is_deleted, stop => \&stops_while_waiting);
-for (@ARGV ? @ARGV : qw(idle database broker blocked long deleted stop)) { $days{$_}->() }
+    deleted => \&queue_is_deleted, another => \&queue_is_another, stop => \&stops_while_waiting);
+for (@ARGV ? @ARGV : qw(idle database broker blocked long deleted another stop)) { $days{$_}->() }
 done_testing;

@@ -9,6 +9,7 @@
 
 #include "plugins/transport/amqp/amqp-bases.h"
 #include "plugins/transport/amqp/amqp-delay.h"
+#include "plugins/transport/amqp/amqp-judge.h"
 #include "plugins/transport/amqp/amqp-levels.h"
 
 #define SECOND INT64_C(1000000000)
@@ -17,6 +18,11 @@
 #define BOUND_FOR (30 * SECOND)
 /* A binding as a name to remember: no name of an exchange holds a line end. */
 #define BINDING_SIZE (WB_AMQP_NAME_SIZE + 8)
+/* How long an error queue counts as what it was found to be. Where asking costs the broker a line in its log,
+ * longer. */
+#define LOOKED_AT_FOR (30 * SECOND)
+#define LOOKED_AT_LONG (600 * SECOND)
+#define LOOKED_AT_SIZE (WB_AMQP_NAME_SIZE + 12)
 
 static const wb_amqp_channel *scratch_of(const wb_amqp_sender *sender)
 {
@@ -87,6 +93,61 @@ static int check_exchange(wb_amqp_sender *sender, size_t slot, const wb_amqp_rou
     if (result == WB_OK)
         reject_destination(sender, slot, route->exchange);
     return result;
+}
+
+/* ---- error queues ----------------------------------------------------------------- */
+
+static void name_look(const char *queue, char ret_name[LOOKED_AT_SIZE])
+{
+    (void)snprintf(ret_name, LOOKED_AT_SIZE, "arguments\n%.*s", WB_AMQP_NAME_SIZE, queue);
+}
+
+static int look_at(wb_amqp_sender *sender, size_t slot, const char *queue, int *ret_is_there)
+{
+    wb_amqp_failure why;
+    if (wb_amqp_judge_look_at(&sender->connection, queue, ret_is_there, &why) == WB_OK)
+        return WB_OK;
+    int result = sender->connection.failure.result;
+    if (result == WB_OK)
+        result = wb_amqp_check_server(sender, WB_AMQP_SCRATCH);
+    if (result == WB_OK)
+        wb_amqp_window_settle(&sender->window, slot, WB_REJECT, WB_CAUSE_REFUSED, "%s", why.text);
+    return result;
+}
+
+/* One that was made anew since, with a limit, would confirm what it drops. */
+static int check_error_queue(wb_amqp_sender *sender, size_t slot)
+{
+    const wb_operation *operation = sender->window.slots[slot].operation;
+    wb_transport *transport = sender->connection.transport;
+    char name[LOOKED_AT_SIZE];
+    int is_there = 0;
+    if (operation->kind == WB_OPERATION_PUBLISH)
+        return WB_OK;
+    const char *queue = wb_amqp_address_queue(operation->destination);
+    if (!wb_amqp_judge_is_error_queue(transport, queue))
+        return WB_OK;
+    int64_t now = transport->host->now();
+    name_look(queue, name);
+    if (wb_common_known_has(&sender->destinations, name, now))
+        return WB_OK;
+    int result = look_at(sender, slot, queue, &is_there);
+    if (result == WB_OK && is_there && !sender->window.slots[slot].settled)
+        wb_common_known_add(&sender->destinations, name,
+                            now + (atomic_load(&transport->differs) ? LOOKED_AT_LONG : LOOKED_AT_FOR));
+    return result;
+}
+
+void wb_amqp_check_missing(wb_amqp_sender *sender)
+{
+    char name[LOOKED_AT_SIZE];
+    for (size_t i = 0; i < sender->window.count; i++) {
+        const wb_operation *operation = sender->window.slots[i].operation;
+        if (operation->result != WB_REJECT || operation->kind == WB_OPERATION_PUBLISH)
+            continue;
+        name_look(wb_amqp_address_queue(operation->destination), name);
+        wb_common_known_drop(&sender->destinations, name);
+    }
 }
 
 /* ---- delayed --------------------------------------------------------------------- */
@@ -192,6 +253,9 @@ static int check_destination(wb_amqp_sender *sender, size_t slot)
         reject_name(sender, slot, problem);
     if (problem || (it->delay && !can_wait(sender, slot)))
         return WB_OK;
+    int result = check_error_queue(sender, slot);
+    if (result != WB_OK || it->settled)
+        return result;
     if (!it->delay)
         return check_exchange(sender, slot, &route);
     (void)wb_amqp_window_route(&sender->window, slot, &route);

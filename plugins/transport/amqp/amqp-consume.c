@@ -137,7 +137,7 @@ void wb_amqp_consume_step(wb_amqp_receiver *receiver)
     if (receiver->held && wb_amqp_gate_is_free())
         receiver->held = 0;
     note_activity(receiver);
-    int wanted = !receiver->stopping && !receiver->released && !receiver->held;
+    int wanted = !receiver->stopping && !receiver->released && !receiver->held && !receiver->silent;
     uint32_t prefetch = wanted_prefetch(receiver);
     int has_other = receiver->consumer_prefetch != prefetch;
     if (receiver->connection.deaf || !wb_amqp_can_put(&receiver->connection))

@@ -40,7 +40,8 @@ const wb_option wb_amqp_options[WB_AMQP_OPTION_COUNT] = {
       "password, usually env:NAME or file:PATH", NULL },
     { "heartbeat", WB_OPTION_DURATION, 0, AT(heartbeat), "10s", SECONDS, HOUR, NULL, "0.1",
       "a connection silent for twice as long is given up",
-      "Whole seconds; the broker may ask for less. Heartbeats go on while a handler runs." },
+      "Whole seconds; the broker may ask for less. Heartbeats go on while a handler runs. A worker "
+      "to which nothing came for six of them asks whether its queue is still the same." },
     { "queue_type", WB_OPTION_CHOICE, 0, AT(queue_type), "quorum", 0, 0, queue_types, "0.1",
       "type of the queues that are declared",
       "Quorum queues count deliveries across crashes, and are faster with batches. An existing "

@@ -222,6 +222,7 @@ int wb_amqp_queue_declare(wb_amqp_connection *connection, const char *name, int 
         result = declare_as(connection, name, type, dead_letter, ret_found);
     while (result == WB_REJECT && channel->code == AMQP_PRECONDITION_FAILED &&
            learn(channel->text, type, dead_letter, ret_found, &limit_known));
+    ret_found->differs = limit_known || ret_found->arguments.count || ret_found->incomplete;
     /* It is there, and of our type: what else it has the broker did not manage to say. */
     return ret_found->incomplete ? WB_OK : result;
 }

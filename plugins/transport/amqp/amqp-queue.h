@@ -42,6 +42,7 @@ typedef struct wb_amqp_found {
     wb_amqp_limit limit;         /* x-delivery-limit */
     wb_amqp_arguments arguments; /* the others, beyond what we declare */
     int incomplete;              /* the broker's words were cut off: there may be more */
+    int differs;                 /* it is not as we declare it: the broker refused, and logged that */
 } wb_amqp_found;
 
 /** Declare a durable queue of a type, WB_AMQP_QUEUE_x, with a dead-letter exchange unless

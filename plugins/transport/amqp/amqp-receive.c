@@ -9,6 +9,7 @@
 
 #include "plugins/transport/amqp/amqp-consume.h"
 #include "plugins/transport/amqp/amqp-headers.h"
+#include "plugins/transport/amqp/amqp-judge.h"
 
 /* Once bodies of this size wait to be taken, the socket is left alone. */
 #define READY_SIZE_MAX ((size_t)32 << 20)
@@ -239,7 +240,8 @@ int wb_amqp_receiver_open(wb_amqp_receiver *receiver, wb_transport *transport,
     receiver->connection.before_wait = wb_amqp_consume_before_wait;
     receiver->connection.owner = receiver;
     if (wb_amqp_connection_open(&receiver->connection, transport, group, "receive") == WB_OK &&
-        wb_amqp_channel_ensure(&receiver->connection, WB_AMQP_MAIN) == WB_OK)
+        wb_amqp_channel_ensure(&receiver->connection, WB_AMQP_MAIN) == WB_OK &&
+        wb_amqp_judge_look_again(&receiver->connection) == WB_OK)
         (void)wb_amqp_consume_first(receiver, prefetch);
     return result_of(receiver);
 }

@@ -30,6 +30,7 @@ struct wb_amqp_receiver {
     int64_t cancel_since; /* when it should have been cancelled; 0: it need not be */
     int released;     /* until the next receive(): nothing is prefetched */
     int held;         /* until the gate is free: the same */
+    int silent;       /* while one is exchanged to which nothing came (amqp-silence.h) */
     int stopping;     /* for good */
     unsigned asked;   /* requests not answered yet that stand behind what was settled */
     /* what is there */

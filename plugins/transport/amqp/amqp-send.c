@@ -375,6 +375,7 @@ int wb_amqp_sender_send(wb_amqp_sender *sender, wb_operation *const *operations,
                 isolate = blame(sender, isolate, round);
         }
     }
+    wb_amqp_check_missing(sender);
     if (result == WB_OK)
         return report_settled(sender, error);
     return report_unsettled(sender, result, error);

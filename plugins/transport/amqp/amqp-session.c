@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include "plugins/transport/amqp/amqp-consume.h"
+#include "plugins/transport/amqp/amqp-judge.h"
 #include "plugins/transport/amqp/amqp-keeper.h"
+#include "plugins/transport/amqp/amqp-silence.h"
 
 /* ---- entering and leaving -------------------------------------------------------- */
 
@@ -111,6 +113,8 @@ int wb_amqp_session_open(wb_transport *transport, uint32_t purpose, uint32_t pre
 void wb_amqp_session_close(wb_transport_session *session)
 {
     wb_amqp_keeper_stop(session);
+    if (session->receiver.connection.failure.result != WB_OK)
+        wb_amqp_judge_doubt(session->transport);
     wb_amqp_receiver_close(&session->receiver);
     session->group.members[0] = NULL;
     wb_amqp_sender_close(&session->sender);
@@ -176,6 +180,10 @@ static int receive(wb_transport_session *session, int64_t deadline,
         /* Who only looks, or is woken, may have something to settle first. */
         if (receiver->connection.deaf) {
             (void)wb_amqp_receiver_end_deaf(receiver);
+            continue;
+        }
+        if (wb_amqp_silence_is_long(receiver)) {
+            wb_amqp_silence_end(receiver);
             continue;
         }
         wb_amqp_wait(&session->group, deadline, 1);

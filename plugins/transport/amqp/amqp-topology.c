@@ -9,7 +9,7 @@
 #include "plugins/transport/amqp/amqp-delay.h"
 #include "plugins/transport/amqp/amqp-former.h"
 #include "plugins/transport/amqp/amqp-levels.h"
-#include "plugins/transport/amqp/amqp-management.h"
+#include "plugins/transport/amqp/amqp-judge.h"
 #include "plugins/transport/amqp/amqp-queue.h"
 #include "plugins/transport/amqp/amqp-removal.h"
 #include "plugins/transport/amqp/amqp-route.h"
@@ -55,144 +55,19 @@ int wb_amqp_exchange_bind(wb_amqp_connection *connection, const char *source, co
     return result;
 }
 
-/* ---- what a refusal means -------------------------------------------------------- */
-
-/* The broker names the argument between quotes: "inequivalent arg 'x-queue-type' for
- * queue ...". */
-static void argument_name(const char *text, char ret_name[64])
-{
-    static const char before[] = "inequivalent arg '";
-    const char *at = strstr(text, before);
-    size_t size = at ? strcspn(at + sizeof before - 1, "'") : 0;
-    if (size == 0 || size >= 64)
-        at = "arguments", size = strlen(at);
-    else
-        at += sizeof before - 1;
-    memcpy(ret_name, at, size);
-    ret_name[size] = '\0';
-}
-
 int wb_amqp_topology_is_direct(const wb_amqp_connection *connection)
 {
     return connection->transport->config->topology == WB_AMQP_TOPOLOGY_DIRECT;
 }
 
-static int is_audit_queue(const wb_transport *transport, const char *name)
-{
-    const wb_endpoint_info *endpoint = transport->endpoint;
-    return WB_HAS(endpoint, wb_endpoint_info, audit_queue) &&
-           strcmp(name, wb_amqp_address_queue(endpoint->audit_queue)) == 0;
-}
-
-/* Those of single types. */
-static size_t count_error_queues(const wb_endpoint_info *endpoint)
-{
-    return WB_HAS(endpoint, wb_endpoint_info, error_queue_count) ? endpoint->error_queue_count : 0;
-}
-
-/* Error queues and the audit queue are others', too. */
-static int is_shared(const wb_transport *transport, const char *name)
-{
-    const wb_endpoint_info *endpoint = transport->endpoint;
-    int is_error_queue = endpoint->error_queue && strcmp(name, wb_amqp_address_queue(endpoint->error_queue)) == 0;
-    for (size_t i = 0; !is_error_queue && i < count_error_queues(endpoint); i++)
-        is_error_queue = strcmp(name, wb_amqp_address_queue(endpoint->error_queues[i])) == 0;
-    return (is_error_queue || is_audit_queue(transport, name)) && strcmp(name, endpoint->name) != 0;
-}
-
-static int type_of(const wb_transport *transport, const char *name)
-{
-    return is_shared(transport, name) ? wb_amqp_config_error_queue_type(transport->config)
-                                      : transport->config->queue_type;
-}
-
-/* What an operator can set to what is there. */
-static const char *remedy_for(const wb_transport *transport, const char *name,
-                              const char *argument)
-{
-    if (strcmp(argument, "x-queue-type") == 0)
-        return is_shared(transport, name) ? "set error_queue_type to what it is, or delete it"
-                                          : "set queue_type to what it is, or delete it";
-    if (strcmp(argument, "x-dead-letter-exchange") == 0)
-        return "set dead_letter_exchange to what it is or leave it out, or delete the queue";
-    return "delete it";
-}
-
-static int refused(const wb_amqp_connection *connection, const char *what, const char *name,
-                   wb_error *error)
-{
-    const wb_host *host = connection->transport->host;
-    const wb_amqp_channel *channel = &connection->channels[WB_AMQP_SCRATCH];
-    char argument[64];
-    switch (channel->code) {
-    case AMQP_NOT_FOUND:
-        return host->fail(host, error, WB_FATAL, WB_CAUSE_MISSING, channel->code,
-                          "%s \"%s\" does not exist: run waybill install", what, name);
-    case AMQP_PRECONDITION_FAILED:
-        argument_name(channel->text, argument);
-        return host->fail(host, error, WB_FATAL, WB_CAUSE_MISMATCH, channel->code,
-                          "%s \"%s\" exists with another %s: %s (the broker says: %s)", what,
-                          name, argument, remedy_for(connection->transport, name, argument),
-                          channel->text);
-    default:
-        return host->fail(host, error, WB_FATAL, wb_amqp_map_cause(channel->code), channel->code,
-                          "could not use %s \"%s\": the broker says: %s", what, name,
-                          channel->text);
-    }
-}
-
 int wb_amqp_topology_outcome(const wb_amqp_connection *connection, int result, const char *what, const char *name,
                              wb_error *error)
 {
+    wb_amqp_failure why;
     if (result == WB_OK)
         return WB_OK;
-    if (result == WB_REJECT)
-        return refused(connection, what, name, error);
-    return wb_amqp_failure_report(connection->transport->host, &connection->failure, error);
-}
-
-/* ---- queues of others ------------------------------------------------------------ */
-
-static int refuse_broken(const wb_transport *transport, const char *name,
-                         const wb_amqp_arguments *arguments, wb_error *error)
-{
-    const wb_host *host = transport->host;
-    const char *why;
-    const wb_amqp_argument *broken =
-        wb_amqp_arguments_broken(arguments, !is_shared(transport, name), &why);
-    if (!broken || is_audit_queue(transport, name)) /* how much is kept there is its owner's affair */
-        return WB_OK;
-    return host->fail(host, error, WB_FATAL, WB_CAUSE_MISMATCH, 0,
-                      "queue \"%s\" has %s = %s: %s; take that argument or policy away, or use "
-                      "another queue",
-                      name, broken->name, broken->text[0] ? broken->text : "something", why);
-}
-
-static void log_incomplete(const wb_transport *transport, const char *name)
-{
-    transport->host->log(transport->host, WB_LOG_INFO,
-                         "not every argument of the queue is known: the broker's answer is cut off",
-                         (const wb_field[]){ { "queue", name } }, 1);
-}
-
-/* An error or audit queue is others', too: declared with an argument that NServiceBus does not give it, it would keep
- * their endpoints from starting.
- * Declares it, and judges what it has if it was there. Whoever may not declare is told
- * nothing, and gets WB_REJECT with the code. */
-static int declare_queue(wb_amqp_connection *connection, const char *name, int *ret_result,
-                         wb_error *error)
-{
-    const wb_transport *transport = connection->transport;
-    int own = !is_shared(transport, name);
-    wb_amqp_found found;
-    *ret_result = wb_amqp_queue_declare(connection, name, type_of(transport, name), own,
-                                        own ? transport->config->dead_letter_exchange : NULL,
-                                        &found);
-    if (*ret_result != WB_OK)
-        return WB_OK;
-    if (found.incomplete)
-        log_incomplete(transport, name);
-    return refuse_broken(transport, name, &found.arguments, error);
+    (void)wb_amqp_judge_outcome(connection, result, what, name, &why);
+    return wb_amqp_failure_report(connection->transport->host, &why, error);
 }
 
 /* ---- install --------------------------------------------------------------------- */
@@ -206,12 +81,12 @@ static int has_exchange(const wb_amqp_connection *connection, const char *addres
 int wb_amqp_topology_install_address(wb_amqp_connection *connection, const char *address, wb_error *error)
 {
     const char *name = wb_amqp_address_queue(address);
-    int declared;
-    int result = declare_queue(connection, name, &declared, error);
-    if (result == WB_OK)
-        result = wb_amqp_topology_outcome(connection, declared, "queue", name, error);
-    if (result != WB_OK || !has_exchange(connection, address))
-        return result;
+    wb_amqp_failure why;
+    int result = wb_amqp_judge_declare(connection, name, &why);
+    if (result != WB_OK)
+        return wb_amqp_failure_report(connection->transport->host, &why, error);
+    if (!has_exchange(connection, address))
+        return WB_OK;
     result = wb_amqp_topology_outcome(connection, wb_amqp_exchange_declare(connection, name, 0), "exchange", name, error);
     if (result == WB_OK)
         result = wb_amqp_topology_outcome(connection, wb_amqp_queue_bind(connection, name, "", name), "exchange", name, error);
@@ -375,7 +250,7 @@ static int install_all(wb_amqp_connection *connection, const void *argument, wb_
         result = wb_amqp_topology_install_address(connection, endpoint->error_queue, error);
     if (result == WB_OK && WB_HAS(endpoint, wb_endpoint_info, audit_queue))
         result = wb_amqp_topology_install_address(connection, endpoint->audit_queue, error);
-    for (size_t i = 0; i < count_error_queues(endpoint) && result == WB_OK; i++)
+    for (size_t i = 0; i < wb_amqp_judge_count_error_queues(endpoint) && result == WB_OK; i++)
         result = wb_amqp_topology_install_address(connection, endpoint->error_queues[i], error);
     if (result == WB_OK)
         result = verify_dead_letters(connection, error);
@@ -393,29 +268,14 @@ static int install_all(wb_amqp_connection *connection, const void *argument, wb_
 
 /* ---- verify ---------------------------------------------------------------------- */
 
-/* What the interface does not tell is no reason to refuse: limits() says why. */
-static int verify_policies(const wb_transport *transport, const char *name, wb_error *error)
-{
-    wb_amqp_managed_queue queue;
-    if (!transport->config->management || !wb_amqp_management_ask(transport, name, &queue))
-        return WB_OK;
-    return refuse_broken(transport, name, &queue.effective, error);
-}
-
-/* A passive declaration does not compare arguments. One that does creates nothing
- * where the queue is there already; whoever may not declare is not told. */
 static int verify_queue(wb_amqp_connection *connection, const char *name, wb_error *error)
 {
-    int declared;
+    wb_amqp_failure why;
     int result =
         wb_amqp_topology_outcome(connection, wb_amqp_queue_exists(connection, name), "queue", name, error);
-    if (result == WB_OK)
-        result = declare_queue(connection, name, &declared, error);
-    if (result != WB_OK)
-        return result;
-    if (declared != WB_REJECT || connection->channels[WB_AMQP_SCRATCH].code != AMQP_ACCESS_REFUSED)
-        result = wb_amqp_topology_outcome(connection, declared, "queue", name, error);
-    return result == WB_OK ? verify_policies(connection->transport, name, error) : result;
+    if (result == WB_OK && wb_amqp_judge_arguments(connection, name, &why) != WB_OK)
+        result = wb_amqp_failure_report(connection->transport->host, &why, error);
+    return result;
 }
 
 static int verify_exchange(wb_amqp_connection *connection, const char *name, wb_error *error)
@@ -447,7 +307,7 @@ static int verify_all(wb_amqp_connection *connection, const void *argument, wb_e
         result = verify_address(connection, endpoint->error_queue, error);
     if (result == WB_OK && WB_HAS(endpoint, wb_endpoint_info, audit_queue))
         result = verify_address(connection, endpoint->audit_queue, error);
-    for (size_t i = 0; i < count_error_queues(endpoint) && result == WB_OK; i++)
+    for (size_t i = 0; i < wb_amqp_judge_count_error_queues(endpoint) && result == WB_OK; i++)
         result = verify_address(connection, endpoint->error_queues[i], error);
     if (result == WB_OK)
         result = verify_dead_letters(connection, error);

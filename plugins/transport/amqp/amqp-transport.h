@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The plugin's instance: what create() was told. Read-only once made, but for what the
- * sessions know of the broker together: two flags, and what the log says already.
+ * sessions know of the broker together: some flags, and what the log says already.
  */
 #ifndef WB_AMQP_TRANSPORT_H
 #define WB_AMQP_TRANSPORT_H
@@ -26,6 +26,14 @@ struct wb_transport {
     /** Until then consumers prefetch one message: a frame could not be decoded, which
      *  costs the connection, and what else is in hand one delivery. */
     _Atomic int64_t careful_until;
+    /** What is known of the queues' arguments; 1 while asking again would cost the broker a line in its log,
+     *  because they are not what we declare or we may not declare. */
+    atomic_int differs;
+    /** Consumers of the input queue stand in line (x-single-active-consumer). */
+    atomic_int single_active;
+    /** How often somebody had a reason to think that queues were made anew; and how many of these are
+     *  settled, for they were looked at since. */
+    atomic_uint doubts, settled;
     /** Pairs of exchanges (amqp-bases.c) of which the log already says that they cannot be
      *  bound; under the lock. */
     wb_common_known unbound;
