@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Says what is missing, and not what to do about it.
+ * Says that something is missing, and not what.
  */
 #include "config.h"
 
@@ -12,9 +12,8 @@
 static int verify(wb_transport *transport, wb_error *error)
 {
     int result = whole()->verify(transport, error);
-    char *remedy = result == WB_OK ? NULL : strstr(error->text, ": run");
-    if (remedy)
-        *remedy = '\0';
+    if (result != WB_OK)
+        (void)strcpy(error->text, "a queue is missing: run waybill install");
     return result;
 }
 
