@@ -90,6 +90,8 @@ static const char *end_of_statement(const char *at, const char *end)
 void wb_common_savepoints_hear(wb_common_savepoints *of, const char *text, size_t size)
 {
     const char *end = text + size;
+    while (end > text && (isspace((unsigned char)end[-1]) || end[-1] == ';')) /* mostly it is one statement */
+        end--;
     for (const char *at = wb_common_sql_skip(text, end); at < end; at = wb_common_sql_skip(end_of_statement(at, end), end)) {
         if (begins(at, end, "savepoint"))
             wb_common_savepoints_set(of);

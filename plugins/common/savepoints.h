@@ -32,7 +32,7 @@ void wb_common_savepoints_roll_back(wb_common_savepoints *of);
 /** The same of a text of SQL, with one statement or several. */
 void wb_common_savepoints_hear(wb_common_savepoints *of, const char *text, size_t size);
 
-/** @return where the next statement begins: behind comments, and what stands between statements; or `end`. */
-const char *wb_common_sql_skip(const char *text, const char *end);
+/** @return where the next statement begins from there on: behind comments, and what stands between statements; or `end`. */
+const char *wb_common_sql_skip(const char *at, const char *end);
 
 #endif

@@ -326,6 +326,29 @@ static void what_a_handler_leaves_ends_with_its_call(void **state)
     with->ops->close(session);
 }
 
+/* Nor does it stay when the handler ended the transaction as well, and nothing is left to be rolled back. */
+static void what_a_handler_leaves_ends_with_a_transaction_it_ended(void **state)
+{
+    fixture *with = *state;
+    wb_storage_session *session = place_storage(&with->at);
+    for (int i = 0; i < LEAVINGS; i++) {
+        assert_int_equal(claim(with, session, 7, "a"), 0);
+        assert_int_equal(run(handle(with, session), "rollback"), SQLITE_OK);
+        leave_behind(handle(with, session), i);
+        assert_int_equal(with->ops->check(session, 0, &with->at.error), WB_REJECT);
+        assert_int_equal(with->ops->rollback(session, NULL), WB_OK);
+        test_execute(with->data, "insert into business(n) values(null)");
+        assert_int_equal(claim(with, session, 8 + (uint64_t)i, "a"), 0);
+        assert_int_equal(run(handle(with, session), "insert into business(n) values(null)"), SQLITE_OK);
+        assert_int_equal(with->ops->check(session, 0, &with->at.error), WB_OK);
+        assert_int_equal(commit(with, session, 8 + (uint64_t)i, "operations"), WB_OK);
+        assert_int_equal(test_query(with->data, "select count(*) from business"), 2 * i + 2);
+        assert_int_equal(test_query(with->data, "select count(*) from waybill_orders_pending"), i + 1);
+        test_execute(with->data, "delete from waybill_orders_dedup");
+    }
+    with->ops->close(session);
+}
+
 /* Nobody asks check() of a program's session that is closed: the next one has the connection as it was, and the file is free. */
 static void what_a_session_leaves_ends_with_its_rollback(void **state)
 {
@@ -705,6 +728,7 @@ int main(void)
         CASE(a_handler_cannot_replace_the_hooks),
         CASE(a_savepoint_is_its_messages_own),
         CASE(what_a_handler_leaves_ends_with_its_call),
+        CASE(what_a_handler_leaves_ends_with_a_transaction_it_ended),
         CASE(what_a_session_leaves_ends_with_its_rollback),
         CASE(a_handlers_busy_timeout_ends_with_its_batch),
         CASE(an_interrupted_statement_is_retried),

@@ -67,13 +67,6 @@ static int remove_in_front(sqlite3 *handle)
  * nothing would go on so. The last: as many pages as any version takes for a number of them. */
 #define PRAGMAS "pragma query_only=0; pragma count_changes=0; pragma locking_mode=normal; pragma main.max_page_count=2147483646"
 
-int wb_sqlite_leavings_end_all(sqlite3 *handle)
-{
-    (void)sqlite3_set_authorizer(handle, NULL, NULL);
-    const int code = sqlite3_exec(handle, PRAGMAS, NULL, NULL, NULL);
-    return code == SQLITE_OK ? remove_in_front(handle) : code;
-}
-
 static sqlite3_stmt *find_sentinel(sqlite3 *handle)
 {
     sqlite3_stmt *each = sqlite3_next_stmt(handle, NULL);
@@ -82,21 +75,25 @@ static sqlite3_stmt *find_sentinel(sqlite3 *handle)
     return each;
 }
 
-/* Since it was asked last. Who cannot be compiled has no row. */
+/* Since it was asked last; so is one that is not there. Who cannot be compiled has no row. */
 static int was_compiled_anew(sqlite3_stmt *sentinel)
 {
-    const int code = sqlite3_step(sentinel);
+    const int code = sentinel ? sqlite3_step(sentinel) : SQLITE_MISUSE;
     (void)sqlite3_reset(sentinel);
-    return sqlite3_stmt_status(sentinel, SQLITE_STMTSTATUS_REPREPARE, 1) != 0 || code != SQLITE_ROW;
+    return code != SQLITE_ROW || sqlite3_stmt_status(sentinel, SQLITE_STMTSTATUS_REPREPARE, 1) != 0;
+}
+
+int wb_sqlite_leavings_end_all(sqlite3 *handle)
+{
+    (void)sqlite3_set_authorizer(handle, NULL, NULL);
+    int code = sqlite3_exec(handle, PRAGMAS, NULL, NULL, NULL);
+    if (code == SQLITE_OK)
+        code = remove_in_front(handle);
+    (void)was_compiled_anew(find_sentinel(handle)); /* by us */
+    return code;
 }
 
 int wb_sqlite_leavings_end(sqlite3 *handle, int is_known)
 {
-    sqlite3_stmt *sentinel = find_sentinel(handle);
-    if (sentinel && !was_compiled_anew(sentinel) && !is_known)
-        return SQLITE_OK;
-    const int code = wb_sqlite_leavings_end_all(handle);
-    if (sentinel) /* and that was us */
-        (void)was_compiled_anew(sentinel);
-    return code;
+    return was_compiled_anew(find_sentinel(handle)) || is_known ? wb_sqlite_leavings_end_all(handle) : SQLITE_OK;
 }

@@ -20,14 +20,22 @@ static int on_command(MYSQL *c, enum enum_server_command command, const char *te
     return of->library->db_command(c, command, text, size, skip_check, argument);
 }
 
+/* A later library may have more methods than the header we were built with, and would call what stands behind ours. */
+static int is_table_known(void)
+{
+    return mysql_get_client_version() / 100 == MARIADB_PACKAGE_VERSION_ID / 100;
+}
+
 void mys_savepoints_listen(mys_savepoints *of, MYSQL *c, size_t item)
 {
+    wb_common_savepoints_hand_out(&of->seen, item);
+    if (!is_table_known())
+        return;
     mys_savepoints_ignore(of, c);
     of->library = c->methods;
     of->listening = *c->methods;
     of->listening.db_command = on_command;
     c->methods = &of->listening;
-    wb_common_savepoints_hand_out(&of->seen, item);
 }
 
 void mys_savepoints_ignore(mys_savepoints *of, MYSQL *c)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Which savepoints handlers set (plugins/common/savepoints.h). No answer of the server tells, so their statements are read on
- * their way: while a handler has the connection the library calls a method of ours. What a procedure does inside is not seen.
+ * their way: while a handler has the connection the library calls a method of ours. Not seen is what a procedure does inside, or
+ * a statement that is prepared when it is executed; nor anything where the library is not of the version (3.3, 3.4) that we were built with.
  */
 #ifndef MYSQL_SAVEPOINTS_H
 #define MYSQL_SAVEPOINTS_H

@@ -87,6 +87,7 @@ int wb_sqlite_storage_begin(wb_storage_session *session, wb_begin *begin, wb_err
         result = wb_sqlite_db_begin(&session->db, WB_SQLITE_DB_POWER_LOSS, error);
     if (result != WB_OK)
         return result;
+    session->db.shared = 1;
     wb_sqlite_storage_watch(session);
     if (WB_HAS(begin, wb_begin, position_count))
         result = wb_sqlite_positions_claim(session, begin, error);
