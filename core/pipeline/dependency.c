@@ -153,6 +153,14 @@ static void tell_back(const wb_dependency *d, const char *endpoint, int64_t dura
     wb_log_event(WB_LOG_INFO, texts[d->kind].back, { "endpoint", endpoint }, { "away", away });
 }
 
+/* Whoever mended the one that was told waits for the line that says it is back. */
+static int is_told_too_little(const wb_dependency *d, const wb_error *error, int64_t now)
+{
+    const int64_t age = now - d->told_at;
+    return !d->told_since || age >= WB_DEPENDENCY_REMIND_EVERY ||
+           (error->cause != d->told_cause && must_somebody_act(error) && age >= WB_DEPENDENCY_TELL_ANOTHER);
+}
+
 void wb_dependency_tell(wb_dependency *d, const char *endpoint, int64_t now)
 {
     pthread_mutex_lock(&d->lock);
@@ -161,9 +169,10 @@ void wb_dependency_tell(wb_dependency *d, const char *endpoint, int64_t now)
     wb_error error = d->error;
     pthread_mutex_unlock(&d->lock);
 
-    if (since && (!d->told_since || now - d->told_at >= WB_DEPENDENCY_REMIND_EVERY)) {
+    if (since && is_told_too_little(d, &error, now)) {
         tell_away(d, endpoint, waiting, now - since, &error);
         d->told_at = now;
+        d->told_cause = error.cause;
         if (!d->told_since)
             d->told_since = since;
     } else if (!since && d->told_since) {

@@ -20,6 +20,8 @@
 #define WB_DEPENDENCY_PAUSE_MAX (5 * WB_SECOND)
 /** How often a line reminds of one that stays away. */
 #define WB_DEPENDENCY_REMIND_EVERY (300 * WB_SECOND)
+/** How long after a line another one says that it stays away for another cause, which somebody must mend. */
+#define WB_DEPENDENCY_TELL_ANOTHER (10 * WB_SECOND)
 
 #define WB_DEPENDENCY_BROKER 0
 #define WB_DEPENDENCY_DATABASE 1
@@ -40,6 +42,7 @@ typedef struct wb_dependency {
     /* What was told, by wb_dependency_tell(). */
     int64_t told_since; /* the away_since that was; 0: that it is there */
     int64_t told_at;
+    int told_cause;
 } wb_dependency;
 
 /** A worker's view of it; all zero but `dependency` at first. */

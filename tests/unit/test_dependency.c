@@ -260,6 +260,29 @@ static void test_where_somebody_must_act(void **state)
     assert_int_equal(lines, 1);
 }
 
+/* It was away, and is there without its queue; then with another one. Back and forth is no news each time. */
+static void test_another_cause_is_told(void **state)
+{
+    static const wb_error other = { WB_NOT_CONNECTED, WB_CAUSE_MISMATCH, 0, "another queue" };
+    const wb_error *errors[] = { &gone, &dropped, &dropped, &gone, &other };
+    static const int expected[] = { 1, 2, 2, 2, 3 };
+    int lines[5];
+    (void)state;
+    capture();
+    for (int i = 0; i < 5; i++) {
+        for (int64_t now = START + i * 30 * WB_SECOND; now < START + (i + 1) * 30 * WB_SECOND; now += 100 * WB_MILLISECOND) {
+            wb_waiter_missed(&waiters[0], i == 4 && now / WB_SECOND % 2 ? &gone : errors[i], now);
+            wb_dependency_tell(&broker, "orders", now);
+        }
+        lines[i] = count_lines("level=");
+    }
+    int missing = count_lines("\"no such queue\""), mismatch = count_lines("\"another queue\"");
+    release();
+    assert_memory_equal(lines, expected, sizeof lines);
+    assert_int_equal(missing, 1);
+    assert_int_equal(mismatch, 1);
+}
+
 /* ---- workers that make progress --------------------------------------------------------- */
 
 static void test_alive(void **state)
@@ -304,6 +327,7 @@ int main(void)
         CASE(test_threads),
         CASE(test_lines_of_an_hour),
         CASE(test_what_passes_is_not_told),
+        CASE(test_another_cause_is_told),
         CASE(test_where_somebody_must_act),
         CASE(test_alive),
     };
