@@ -5,6 +5,8 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "plugins/transport/amqp/amqp-bases.h"
@@ -22,6 +24,8 @@
  * longer. */
 #define LOOKED_AT_FOR (30 * SECOND)
 #define LOOKED_AT_LONG (600 * SECOND)
+/* How long one that was refused stays so: all of a storm of failures is to be moved there. */
+#define REFUSED_FOR (10 * SECOND)
 #define LOOKED_AT_SIZE (WB_AMQP_NAME_SIZE + 12)
 
 static const wb_amqp_channel *scratch_of(const wb_amqp_sender *sender)
@@ -102,6 +106,60 @@ static void name_look(const char *queue, char ret_name[LOOKED_AT_SIZE])
     (void)snprintf(ret_name, LOOKED_AT_SIZE, "arguments\n%.*s", WB_AMQP_NAME_SIZE, queue);
 }
 
+struct wb_amqp_refusal {
+    wb_amqp_refusal *next;
+    int64_t until;
+    char queue[WB_AMQP_NAME_SIZE];
+    char why[sizeof ((wb_amqp_failure *)0)->text];
+};
+
+static wb_amqp_refusal *find_refusal(const wb_amqp_sender *sender, const char *queue)
+{
+    wb_amqp_refusal *refusal = sender->refusals;
+    while (refusal && strcmp(refusal->queue, queue) != 0)
+        refusal = refusal->next;
+    return refusal;
+}
+
+/* One for each error queue that was ever refused. Out of memory it is asked again. */
+static wb_amqp_refusal *make_refusal(wb_amqp_sender *sender, const char *queue)
+{
+    wb_amqp_refusal *refusal = calloc(1, sizeof *refusal);
+    if (!refusal)
+        return NULL;
+    (void)snprintf(refusal->queue, sizeof refusal->queue, "%s", queue);
+    refusal->next = sender->refusals;
+    sender->refusals = refusal;
+    return refusal;
+}
+
+void wb_amqp_check_forget(wb_amqp_sender *sender)
+{
+    wb_amqp_refusal *next;
+    for (wb_amqp_refusal *refusal = sender->refusals; refusal; refusal = next) {
+        next = refusal->next;
+        free(refusal);
+    }
+    sender->refusals = NULL;
+}
+
+static void refuse(wb_amqp_sender *sender, size_t slot, const char *why)
+{
+    wb_amqp_window_settle(&sender->window, slot, WB_REJECT, WB_CAUSE_REFUSED, "%s", why);
+}
+
+static void refuse_for_a_while(wb_amqp_sender *sender, size_t slot, const char *queue, const char *why)
+{
+    wb_amqp_refusal *refusal = find_refusal(sender, queue);
+    refuse(sender, slot, why);
+    if (!refusal)
+        refusal = make_refusal(sender, queue);
+    if (!refusal)
+        return;
+    refusal->until = sender->connection.transport->host->now() + REFUSED_FOR;
+    (void)snprintf(refusal->why, sizeof refusal->why, "%s", why);
+}
+
 static int look_at(wb_amqp_sender *sender, size_t slot, const char *queue, int *ret_is_there)
 {
     wb_amqp_failure why;
@@ -111,7 +169,7 @@ static int look_at(wb_amqp_sender *sender, size_t slot, const char *queue, int *
     if (result == WB_OK)
         result = wb_amqp_check_server(sender, WB_AMQP_SCRATCH);
     if (result == WB_OK)
-        wb_amqp_window_settle(&sender->window, slot, WB_REJECT, WB_CAUSE_REFUSED, "%s", why.text);
+        refuse_for_a_while(sender, slot, queue, why.text);
     return result;
 }
 
@@ -128,6 +186,11 @@ static int check_error_queue(wb_amqp_sender *sender, size_t slot)
     if (!wb_amqp_judge_is_error_queue(transport, queue))
         return WB_OK;
     int64_t now = transport->host->now();
+    const wb_amqp_refusal *refusal = find_refusal(sender, queue);
+    if (refusal && now < refusal->until) {
+        refuse(sender, slot, refusal->why);
+        return WB_OK;
+    }
     name_look(queue, name);
     if (wb_common_known_has(&sender->destinations, name, now))
         return WB_OK;

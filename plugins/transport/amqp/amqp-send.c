@@ -419,6 +419,7 @@ void wb_amqp_sender_close(wb_amqp_sender *sender)
     wb_amqp_connection_close(&sender->connection);
     wb_amqp_window_free(&sender->window);
     wb_amqp_destinations_clear(&sender->destinations);
+    wb_amqp_check_forget(sender);
     free(sender->entries);
     memset(sender, 0, sizeof *sender);
 }

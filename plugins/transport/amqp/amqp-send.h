@@ -20,10 +20,13 @@
 #include "plugins/transport/amqp/amqp-route.h"
 #include "plugins/transport/amqp/amqp-window.h"
 
+typedef struct wb_amqp_refusal wb_amqp_refusal;
+
 typedef struct wb_amqp_sender {
     wb_amqp_connection connection;
     wb_amqp_window window;
     wb_amqp_destinations destinations;
+    wb_amqp_refusal *refusals; /* of error queues, for a while (amqp-check.c) */
     amqp_table_entry_t *entries; /* of the message being encoded */
     size_t entry_capacity;
     int confirms_seen; /* in this round */
