@@ -7,9 +7,12 @@
 #include "config.h"
 
 #include <limits.h>
+#include <netinet/in.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "tests/integration/amqp-fixture.h"
@@ -666,6 +669,34 @@ static void test_anew_with_a_limit(void **state)
     fixture_end(&f);
 }
 
+static void close_sending_connection(const fixture *f)
+{
+    char command[700];
+    (void)snprintf(command, sizeof command,
+                   "eval '[rabbit_networking:close_connection(P, \"away\") || [{pid, P}, {client_properties, C}] <- "
+                   "rabbit_networking:connection_info_all([pid, client_properties]), "
+                   "lists:member({<<\"connection_name\">>, longstr, <<\"waybill %s (send)\">>}, C)].'",
+                   f->queue);
+    fixture_broker("ctl", command);
+}
+
+/* Whichever connection it was: an operator may be at work. */
+static void test_anew_after_sending_failed(void **state)
+{
+    fixture f;
+    (void)state;
+    prepare(&f);
+    fixture_create(&f);
+    install(&f);
+    fixture_open(&f, 10);
+    close_sending_connection(&f);
+    receive_until_it_fails(&f);
+    fixture_close(&f);
+    replace(f.queue, "x-max-length=5");
+    refuse_to_open(&f, "x-max-length = 5");
+    fixture_end(&f);
+}
+
 /* Nothing is sent, and the broker tells nobody that the queue is another one. */
 static void test_anew_in_silence(void **state)
 {
@@ -752,6 +783,140 @@ static void test_single_active(void **state)
     fixture_end(&f);
 }
 
+#ifdef HAVE_LIBCURL
+/* An interface that does not answer. */
+static int listen_somewhere(char url[64])
+{
+    struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t size = sizeof address;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&address, size), 0);
+    assert_int_equal(listen(listener, 8), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &size), 0);
+    (void)snprintf(url, 64, "http://127.0.0.1:%d", ntohs(address.sin_port));
+    return listener;
+}
+
+/* Who receives and sends asks nobody but the broker. */
+static void test_anew_without_management(void **state)
+{
+    fixture f;
+    char url[64];
+    (void)state;
+    prepare(&f);
+    int listener = listen_somewhere(url);
+    f.config.management = url;
+    f.config.heartbeat = SECONDS(1);
+    fixture_create(&f);
+    assert_int_equal(f.ops->install(f.transport, &f.error), WB_OK);
+    fixture_open(&f, 10);
+    send_copy(&f, WB_OK, 0, NULL);
+    replace(f.queue, "x-max-length=5");
+    receive_until_it_fails(&f);
+    fixture_close(&f);
+    refuse_to_open(&f, "x-max-length = 5");
+    replace(f.queue, "x-max-length=5 x-overflow=reject-publish");
+    fixture_open(&f, 10);
+    assert_int_equal(accept(listener, NULL, NULL), -1);
+    (void)close(listener);
+    fixture_end(&f);
+}
+#endif
+
+/* The channels that consume or publish; others are for declarations. */
+static void list_channels(char *ret_list, size_t size)
+{
+    char command[1024];
+    (void)snprintf(command, sizeof command,
+                   "%s/tests/integration/amqp-broker rabbitmqctl %s -q list_channels pid number | "
+                   "grep '[^0-9]1$' | sort",
+                   getenv("top_srcdir"), fixture_directory());
+    FILE *list = popen(command, "r");
+    assert_non_null(list);
+    size_t length = fread(ret_list, 1, size - 1, list);
+    ret_list[length] = '\0';
+    assert_int_equal(pclose(list), 0);
+    assert_int_not_equal(length, 0);
+}
+
+typedef struct neighbour {
+    fixture f;
+    pthread_t thread;
+    int result;
+} neighbour;
+
+static void *receive_nothing(void *argument)
+{
+    neighbour *it = argument;
+    const wb_incoming *message;
+    size_t count;
+    for (int64_t until = fixture_in(SECONDS(16)); it->result == WB_OK && wb_clock_monotonic() < until;)
+        it->result = it->f.ops->receive(it->f.session, fixture_in(WB_SECOND / 2), &message, 1, &count, &it->f.error);
+    return NULL;
+}
+
+/* Neighbours are silent at the same time, and each counts the others' consumers. */
+static void test_silent_neighbours(void **state)
+{
+    enum { COUNT = 6 };
+    fixture f;
+    static neighbour all[COUNT];
+    static char before[8192], after[8192];
+    (void)state;
+    prepare(&f);
+    f.config.heartbeat = SECONDS(1);
+    fixture_create(&f);
+    install(&f);
+    for (int i = 0; i < COUNT; i++) {
+        all[i] = (neighbour){ .f = f };
+        fixture_open(&all[i].f, 10);
+    }
+    list_channels(before, sizeof before);
+    for (int i = 0; i < COUNT; i++)
+        assert_int_equal(pthread_create(&all[i].thread, NULL, receive_nothing, &all[i]), 0);
+    for (int i = 0; i < COUNT; i++)
+        assert_int_equal(pthread_join(all[i].thread, NULL), 0);
+    list_channels(after, sizeof after);
+    for (int i = 0; i < COUNT; i++) {
+        assert_int_equal(all[i].result, WB_OK);
+        fixture_close(&all[i].f);
+    }
+    assert_string_equal(after, before);
+    fixture_end(&f);
+}
+
+static uint32_t count_consumers(amqp_connection_state_t client, const char *queue)
+{
+    amqp_queue_declare_ok_t *declared =
+        amqp_queue_declare(client, 1, amqp_cstring_bytes(queue), 1, 1, 0, 0, amqp_empty_table);
+    assert_non_null(declared);
+    return declared->consumer_count;
+}
+
+/* A consumer that is exchanged is there all the time: who uninstalls an endpoint or renames it asks for that. */
+static void test_silent_is_counted(void **state)
+{
+    fixture f;
+    static neighbour it;
+    (void)state;
+    prepare(&f);
+    f.config.heartbeat = SECONDS(1);
+    fixture_create(&f);
+    install(&f);
+    it = (neighbour){ .f = f };
+    fixture_open(&it.f, 10);
+    amqp_connection_state_t client = client_open();
+    assert_int_equal(pthread_create(&it.thread, NULL, receive_nothing, &it), 0);
+    (void)sleep(5);
+    for (int64_t until = fixture_in(SECONDS(4)); wb_clock_monotonic() < until; usleep(200))
+        assert_in_range(count_consumers(client, f.queue), 1, 2);
+    assert_int_equal(pthread_join(it.thread, NULL), 0);
+    client_close(client);
+    assert_int_equal(it.result, WB_OK);
+    fixture_close(&it.f);
+    fixture_end(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -766,9 +931,15 @@ int main(void)
         cmocka_unit_test(test_long_name),
         cmocka_unit_test(test_unknown),
         cmocka_unit_test(test_anew_with_a_limit),
+        cmocka_unit_test(test_anew_after_sending_failed),
         cmocka_unit_test(test_anew_in_silence),
         cmocka_unit_test(test_error_queue_anew),
         cmocka_unit_test(test_single_active),
+        cmocka_unit_test(test_silent_neighbours),
+        cmocka_unit_test(test_silent_is_counted),
+#ifdef HAVE_LIBCURL
+        cmocka_unit_test(test_anew_without_management),
+#endif
         cmocka_unit_test(test_management_option),
 #ifdef HAVE_LIBCURL
         cmocka_unit_test(test_management),

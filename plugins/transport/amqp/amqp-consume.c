@@ -63,13 +63,18 @@ static void put(wb_amqp_receiver *receiver, amqp_method_number_t id, void *field
     wb_amqp_put_method(&receiver->connection, WB_AMQP_MAIN, id, fields);
 }
 
-int wb_amqp_consume_first(wb_amqp_receiver *receiver, uint32_t prefetch)
+static void count_another(wb_amqp_receiver *receiver)
+{
+    receiver->consumer++;
+    receiver->consumer_prefetch = wanted_prefetch(receiver);
+    receiver->consuming = WB_AMQP_CONSUMER_ASKED;
+    receiver->window = 0;
+}
+
+static int consume_another(wb_amqp_receiver *receiver)
 {
     char tag[32];
-    receiver->prefetch = prefetch ? prefetch : 1;
-    receiver->consumer_prefetch = wanted_prefetch(receiver);
-    receiver->consumer = 1;
-    receiver->consuming = WB_AMQP_CONSUMER_ASKED;
+    count_another(receiver);
     amqp_basic_qos_t qos = make_qos(receiver);
     amqp_basic_consume_t consume = make_consume(receiver, tag);
     int result = wb_amqp_rpc(&receiver->connection, WB_AMQP_MAIN, AMQP_BASIC_QOS_METHOD, &qos,
@@ -83,15 +88,48 @@ int wb_amqp_consume_first(wb_amqp_receiver *receiver, uint32_t prefetch)
     return result;
 }
 
+int wb_amqp_consume_first(wb_amqp_receiver *receiver, uint32_t prefetch)
+{
+    receiver->prefetch = prefetch ? prefetch : 1;
+    return consume_another(receiver);
+}
+
+static int end_consumer(wb_amqp_receiver *receiver, const char *tag)
+{
+    amqp_basic_cancel_t cancel = { .consumer_tag = amqp_cstring_bytes(tag) };
+    return wb_amqp_rpc(&receiver->connection, WB_AMQP_MAIN, AMQP_BASIC_CANCEL_METHOD, &cancel,
+                       AMQP_BASIC_CANCEL_OK_METHOD);
+}
+
+int wb_amqp_consume_exchange(wb_amqp_receiver *receiver)
+{
+    char former[32];
+    (void)consumer_tag(receiver, former);
+    int result = consume_another(receiver);
+    return result == WB_OK ? end_consumer(receiver, former) : result;
+}
+
+int wb_amqp_consume_end(wb_amqp_receiver *receiver)
+{
+    char tag[32];
+    (void)consumer_tag(receiver, tag);
+    receiver->silent = 1;
+    receiver->consuming = WB_AMQP_CONSUMER_NONE;
+    return end_consumer(receiver, tag);
+}
+
+void wb_amqp_consume_anew(wb_amqp_receiver *receiver)
+{
+    receiver->silent = 0;
+    wb_amqp_consume_step(receiver);
+}
+
 /* ---- one step -------------------------------------------------------------------- */
 
 static void begin(wb_amqp_receiver *receiver)
 {
     char tag[32];
-    receiver->consumer++;
-    receiver->consumer_prefetch = wanted_prefetch(receiver);
-    receiver->consuming = WB_AMQP_CONSUMER_ASKED;
-    receiver->window = 0;
+    count_another(receiver);
     amqp_basic_qos_t qos = make_qos(receiver);
     amqp_basic_consume_t consume = make_consume(receiver, tag);
     put(receiver, AMQP_BASIC_QOS_METHOD, &qos);

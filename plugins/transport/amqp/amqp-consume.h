@@ -24,6 +24,12 @@
 /** The first consumer of a new channel, waiting for the answers: the queue may not exist. */
 int wb_amqp_consume_first(wb_amqp_receiver *receiver, uint32_t prefetch);
 
+/** Another consumer, then the end of the former one, waiting for the answers: there always is one. Of one that runs. */
+int wb_amqp_consume_exchange(wb_amqp_receiver *receiver);
+/** The end of one that runs, waiting for the answer; none begins until wb_amqp_consume_anew(). */
+int wb_amqp_consume_end(wb_amqp_receiver *receiver);
+void wb_amqp_consume_anew(wb_amqp_receiver *receiver);
+
 /* What there is of a consumer. */
 #define WB_AMQP_CONSUMER_NONE 0
 #define WB_AMQP_CONSUMER_ASKED 1 /* not confirmed yet */

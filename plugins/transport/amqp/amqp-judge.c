@@ -124,11 +124,8 @@ static int refuse_broken(const wb_transport *transport, const char *name,
 
 static void note_found(wb_transport *transport, const char *name, int result, const wb_amqp_found *found)
 {
-    const wb_amqp_argument *single = wb_amqp_arguments_find(&found->arguments, "x-single-active-consumer");
-    if ((result != WB_OK || found->differs) && !is_audit_queue(transport, name))
+    if ((result == WB_REJECT || found->differs) && !is_audit_queue(transport, name))
         atomic_store(&transport->differs, 1);
-    if (strcmp(name, transport->endpoint->name) == 0)
-        atomic_store(&transport->single_active, single && single->number);
 }
 
 static void log_incomplete(const wb_transport *transport, const char *name)
@@ -166,15 +163,6 @@ int wb_amqp_judge_declare(wb_amqp_connection *connection, const char *name, wb_a
     return result == WB_OK ? wb_amqp_judge_outcome(connection, declared, "queue", name, ret_why) : result;
 }
 
-/* What the interface does not tell is no reason to refuse: limits() says why. */
-static int judge_policies(const wb_transport *transport, const char *name, wb_amqp_failure *ret_why)
-{
-    wb_amqp_managed_queue queue;
-    if (!transport->config->management || !wb_amqp_management_ask(transport, name, &queue))
-        return WB_OK;
-    return refuse_broken(transport, name, &queue.effective, ret_why);
-}
-
 /* A passive declaration does not compare arguments. One that does creates nothing
  * where the queue is there already; whoever may not declare is not told. */
 int wb_amqp_judge_arguments(wb_amqp_connection *connection, const char *name, wb_amqp_failure *ret_why)
@@ -185,7 +173,16 @@ int wb_amqp_judge_arguments(wb_amqp_connection *connection, const char *name, wb
         return result;
     if (declared != WB_REJECT || connection->channels[WB_AMQP_SCRATCH].code != AMQP_ACCESS_REFUSED)
         result = wb_amqp_judge_outcome(connection, declared, "queue", name, ret_why);
-    return result == WB_OK ? judge_policies(connection->transport, name, ret_why) : result;
+    return result;
+}
+
+/* What the interface does not tell is no reason to refuse: limits() says why. */
+int wb_amqp_judge_policies(const wb_transport *transport, const char *name, wb_amqp_failure *ret_why)
+{
+    wb_amqp_managed_queue queue;
+    if (!transport->config->management || !wb_amqp_management_ask(transport, name, &queue))
+        return WB_OK;
+    return refuse_broken(transport, name, &queue.effective, ret_why);
 }
 
 /* ---- while it runs ---------------------------------------------------------------- */

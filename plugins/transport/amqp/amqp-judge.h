@@ -21,10 +21,13 @@ int wb_amqp_judge_outcome(const wb_amqp_connection *connection, int result, cons
 
 /** Declare a queue, and judge what it has if it was there. @return WB_OK, or the class, and why. */
 int wb_amqp_judge_declare(wb_amqp_connection *connection, const char *name, wb_amqp_failure *ret_why);
-/** The same of one that is there, policies included; whoever may not declare it is told nothing of it. */
+/** The same of one that is there; whoever may not declare it is told nothing of it. */
 int wb_amqp_judge_arguments(wb_amqp_connection *connection, const char *name, wb_amqp_failure *ret_why);
+/** Its policies, by the management interface if that is configured. Waits for it, and no connection lives
+ *  meanwhile: for the start alone. */
+int wb_amqp_judge_policies(const wb_transport *transport, const char *name, wb_amqp_failure *ret_why);
 
-/** The same of one that may be missing, which is no refusal. */
+/** The arguments of one that may be missing, which is no refusal. */
 int wb_amqp_judge_look_at(wb_amqp_connection *connection, const char *queue, int *ret_is_there,
                           wb_amqp_failure *ret_why);
 

@@ -10,6 +10,7 @@
 #include "plugins/transport/amqp/amqp-consume.h"
 #include "plugins/transport/amqp/amqp-headers.h"
 #include "plugins/transport/amqp/amqp-judge.h"
+#include "plugins/transport/amqp/amqp-silence.h"
 
 /* Once bodies of this size wait to be taken, the socket is left alone. */
 #define READY_SIZE_MAX ((size_t)32 << 20)
@@ -137,6 +138,8 @@ static void on_header(wb_amqp_receiver *receiver, const amqp_frame_t *frame)
     message->tag = receiver->tag;
     message->consumer = receiver->tag_consumer;
     message->incoming.delivery_count = delivery_count(receiver, properties);
+    if (message->incoming.delivery_count)
+        wb_amqp_silence_came_again(receiver);
     receiver->partial = message;
     receiver->body_left = body_size;
     receiver->connection.gated = !wb_amqp_message_may_read(message);
@@ -243,6 +246,7 @@ int wb_amqp_receiver_open(wb_amqp_receiver *receiver, wb_transport *transport,
         wb_amqp_channel_ensure(&receiver->connection, WB_AMQP_MAIN) == WB_OK &&
         wb_amqp_judge_look_again(&receiver->connection) == WB_OK)
         (void)wb_amqp_consume_first(receiver, prefetch);
+    wb_amqp_silence_begin(receiver);
     return result_of(receiver);
 }
 

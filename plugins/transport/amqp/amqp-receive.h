@@ -30,7 +30,9 @@ struct wb_amqp_receiver {
     int64_t cancel_since; /* when it should have been cancelled; 0: it need not be */
     int released;     /* until the next receive(): nothing is prefetched */
     int held;         /* until the gate is free: the same */
-    int silent;       /* while one is exchanged to which nothing came (amqp-silence.h) */
+    int silent;       /* while the channel is exchanged (amqp-silence.h): the same */
+    int lost;         /* a consumer that was cancelled still has messages, which did not arrive */
+    int64_t exchange_at; /* not before that */
     int stopping;     /* for good */
     unsigned asked;   /* requests not answered yet that stand behind what was settled */
     /* what is there */

@@ -113,7 +113,8 @@ int wb_amqp_session_open(wb_transport *transport, uint32_t purpose, uint32_t pre
 void wb_amqp_session_close(wb_transport_session *session)
 {
     wb_amqp_keeper_stop(session);
-    if (session->receiver.connection.failure.result != WB_OK)
+    if (session->receiver.connection.failure.result != WB_OK ||
+        session->sender.connection.failure.result != WB_OK)
         wb_amqp_judge_doubt(session->transport);
     wb_amqp_receiver_close(&session->receiver);
     session->group.members[0] = NULL;

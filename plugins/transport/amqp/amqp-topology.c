@@ -273,7 +273,8 @@ static int verify_queue(wb_amqp_connection *connection, const char *name, wb_err
     wb_amqp_failure why;
     int result =
         wb_amqp_topology_outcome(connection, wb_amqp_queue_exists(connection, name), "queue", name, error);
-    if (result == WB_OK && wb_amqp_judge_arguments(connection, name, &why) != WB_OK)
+    if (result == WB_OK && (wb_amqp_judge_arguments(connection, name, &why) != WB_OK ||
+                            wb_amqp_judge_policies(connection->transport, name, &why) != WB_OK))
         result = wb_amqp_failure_report(connection->transport->host, &why, error);
     return result;
 }

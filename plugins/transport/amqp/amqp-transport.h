@@ -29,8 +29,10 @@ struct wb_transport {
     /** What is known of the queues' arguments; 1 while asking again would cost the broker a line in its log,
      *  because they are not what we declare or we may not declare. */
     atomic_int differs;
-    /** Consumers of the input queue stand in line (x-single-active-consumer). */
-    atomic_int single_active;
+    /** 1 while a session exchanges its consumer (amqp-silence.h). */
+    atomic_int exchanging;
+    /** Until then what comes again came from a channel that had forgotten it. */
+    _Atomic int64_t renewed_until;
     /** How often somebody had a reason to think that queues were made anew; and how many of these are
      *  settled, for they were looked at since. */
     atomic_uint doubts, settled;
