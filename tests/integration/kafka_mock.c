@@ -508,7 +508,7 @@ static void test_careful_behind_a_death(void **state)
 {
     (void)state;
     assert_true(acknowledge_slowly("waybill/1 0 0", 400) >= 200 * WB_MILLISECOND);
-    assert_true(acknowledge_slowly(NULL, 10000) < 500 * WB_MILLISECOND); /* nobody ended */
+    assert_true(acknowledge_slowly(NULL, 10000) < 5 * WB_SECOND); /* nobody ended */
     assert_true(acknowledge_slowly("waybill/1 0 0", 10000) < 5 * WB_SECOND); /* work goes on without an answer */
 }
 
