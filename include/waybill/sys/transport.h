@@ -171,7 +171,7 @@ typedef struct wb_transport_ops {
      *  @return WB_OK, or WB_REJECT when there is none, or it does not fit: what is cut may be equal to another. */
     int (*shared_resource)(const void *config, char *buffer, size_t size);
 
-    /** Make queues and subscriptions: the endpoint's queue, its error queue, a
+    /** Make queues and subscriptions: the endpoint's queue, its error queues and audit queue, a
      *  subscription to each of its types. Idempotent.
      *  @return WB_FATAL with WB_CAUSE_MISMATCH when one exists with other arguments. */
     int (*install)(wb_transport *transport, wb_error *error);

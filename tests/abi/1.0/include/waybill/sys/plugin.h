@@ -353,7 +353,8 @@ typedef struct wb_endpoint_info {
     /** Where copies of handled messages go; NULL or absent for nowhere. Like the error queue it
      *  is others', too: install() makes and verify() looks for it. */
     const char *audit_queue;
-    /** Further error queues, for messages of some types; none may be named twice. */
+    /** Further error queues, for messages of some types; none may be named twice. As of the audit
+     *  queue: install() makes and verify() looks for each. */
     const char *const *error_queues;
     size_t error_queue_count;
     /** 1: schema() and install() of a persistence also make what programs write messages with
