@@ -40,13 +40,23 @@ static void pack(wb_kit *kit, parcel *p, size_t number, const char *span, const 
     operation->headers = p->headers;
 }
 
+/* What an earlier run has left at OTHER may expire as well, and the host would be told of it. */
+static int empty_other(wb_kit *kit)
+{
+    wb_tk_session *s = wb_tk_open(kit, WB_TK_OTHER, wb_tk_of(kit)->mode, 100);
+    const int is_empty = s && wb_tk_expect_empty(s);
+    if (s)
+        wb_tk_close(s);
+    return is_empty;
+}
+
 static int post(wb_kit *kit, parcel *parcels, size_t count)
 {
     wb_operation *operations[16];
     wb_tk_session *sender = wb_tk_sender(kit);
     for (size_t i = 0; i < count; i++)
         operations[i] = &parcels[i].letter.operation;
-    return sender && wb_tk_send(sender, operations, count);
+    return sender && empty_other(kit) && wb_tk_send(sender, operations, count);
 }
 
 static wb_tk_session *open_later(wb_kit *kit, int mode)
@@ -55,11 +65,11 @@ static wb_tk_session *open_later(wb_kit *kit, int mode)
     return wb_tk_open(kit, WB_TK_OTHER, mode, 100);
 }
 
-/* A broker that drops them itself tells nobody. */
+/* Of those that the broker drops itself, all or some, nobody is told. */
 static void expect_told(const wb_tk_session *s, uint64_t expired)
 {
     const uint64_t told = atomic_load(&s->instance->host.expired);
-    wb_kit_check(&s->tk->kit, told == 0 || told == expired, "%" PRIu64 " messages expired, the host is told of %" PRIu64,
+    wb_kit_check(&s->tk->kit, told <= expired, "%" PRIu64 " messages expired, the host is told of %" PRIu64,
                  expired, told);
 }
 

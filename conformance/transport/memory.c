@@ -23,16 +23,18 @@
  * the queue holds. */
 #define AHEAD_MAX ((size_t)128 << 20)
 
+/* What the process has for itself alone: pages of files that it has mapped are the system's to take. */
 static size_t resident(void)
 {
-    unsigned long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
+    char line[256];
+    size_t kib = 0;
+    FILE *file = fopen("/proc/self/status", "r");
     (void)malloc_trim(0);
-    if (!file || fscanf(file, "%*u %lu", &pages) != 1)
-        pages = 0;
+    while (file && !kib && fgets(line, sizeof line, file))
+        (void)sscanf(line, "RssAnon: %zu kB", &kib);
     if (file)
         (void)fclose(file);
-    return pages * (size_t)sysconf(_SC_PAGESIZE);
+    return kib * 1024;
 }
 
 /* @return 0 when bodies of that size are refused: the case then uses smaller ones. */
@@ -134,12 +136,14 @@ static void large_ones_need_little(wb_kit *kit)
 
 /* ---- what was undone ------------------------------------------------------------------- */
 
-#define UNDONE_COUNT 128
+#define UNDONE_COUNT 64
+/* A broker may not deliver a message much more often: rather one lot more. */
 #define UNDONE_ROUNDS 5
+#define UNDONE_LOTS 2
 /* Half of what would be kept if each round were. */
-#define UNDONE_MAX ((size_t)UNDONE_ROUNDS * UNDONE_COUNT * WB_TK_BODY_SURE / 2)
+#define UNDONE_MAX ((size_t)UNDONE_LOTS * UNDONE_ROUNDS * UNDONE_COUNT * WB_TK_BODY_SURE / 2)
 
-/* A window of bodies of 64 KiB, 8 MiB together. */
+/* A window of bodies of 64 KiB, 4 MiB together. */
 static int send_window(wb_tk_session *s, int queue)
 {
     wb_tk *tk = s->tk;
@@ -171,23 +175,44 @@ static void check_kept(wb_kit *kit, size_t before)
 {
     const size_t after = resident();
     wb_kit_check(kit, after < before + UNDONE_MAX, "%zu KiB more in use after %d rounds", (after - before) / 1024,
-                 UNDONE_ROUNDS);
+                 UNDONE_LOTS * UNDONE_ROUNDS);
+}
+
+/* As many at once as there is room for. */
+static int give_back_again_and_again(wb_tk_session *s)
+{
+    for (int i = 0; i < UNDONE_ROUNDS; i++)
+        if (!wb_tk_give_back(s, 0, s->count) || !wb_tk_collect_some(s, UNDONE_COUNT))
+            return 0;
+    return 1;
+}
+
+static int take_the_rest(wb_tk_session *s)
+{
+    for (size_t left = UNDONE_COUNT - s->count; wb_tk_finish(s) && left; left -= s->count)
+        if (!wb_tk_collect_some(s, left))
+            return 0;
+    return s->count == 0;
 }
 
 static void given_back_is_not_kept(wb_kit *kit)
 {
+    size_t before = 0;
     if (skips_for_sanitizer(kit))
         return;
     wb_tk_session *sender = wb_tk_sender(kit);
     wb_tk_session *s = wb_tk_open(kit, WB_TK_MAIN, wb_tk_of(kit)->mode, UNDONE_COUNT);
-    if (!s || !sender || !send_window(sender, WB_TK_MAIN) || !wb_tk_collect(s, UNDONE_COUNT))
-        return;
-    const size_t before = resident();
-    for (int i = 0; i < UNDONE_ROUNDS; i++)
-        if (!wb_tk_give_back(s, 0, UNDONE_COUNT) || !wb_tk_collect(s, UNDONE_COUNT))
+    for (int i = 0; s && sender && i < UNDONE_LOTS; i++) {
+        if (!send_window(sender, WB_TK_MAIN) || !wb_tk_collect_some(s, UNDONE_COUNT))
             return;
-    check_kept(kit, before);
-    wb_tk_finish(s);
+        before = before ? before : resident();
+        if (!give_back_again_and_again(s))
+            return;
+        if (i == UNDONE_LOTS - 1)
+            check_kept(kit, before);
+        if (!take_the_rest(s))
+            return;
+    }
 }
 
 static void rolled_back_is_not_kept(wb_kit *kit, int mode)
@@ -197,7 +222,7 @@ static void rolled_back_is_not_kept(wb_kit *kit, int mode)
     if (skips_for_sanitizer(kit) || !wb_tk_settle_in(&in, kit, mode, 1))
         return;
     wb_tk_close(in.watch); /* or what it reads ahead and passes over is counted here */
-    for (int i = 0; i <= UNDONE_ROUNDS; i++) { /* the first shows how much one needs */
+    for (int i = 0; i <= UNDONE_LOTS * UNDONE_ROUNDS; i++) { /* the first shows how much one needs */
         if (!wb_tk_begin(&in) || !send_window(in.s, WB_TK_OTHER) || !wb_tk_roll_back(&in))
             return;
         before = i ? before : resident();

@@ -196,6 +196,22 @@ int wb_tk_collect(wb_tk_session *s, size_t count)
                         wanted - s->count, count);
 }
 
+size_t wb_tk_collect_some(wb_tk_session *s, size_t count)
+{
+    wb_error error = { 0 };
+    const size_t before = s->count, wanted = before + count;
+    size_t last = before;
+    if (!wb_tk_collect(s, 1))
+        return 0;
+    while (s->count > last && s->count < wanted) {
+        last = s->count;
+        int result = wb_tk_take(s, wanted - last, wb_tk_in(s->tk, WB_TK_QUIET), &error);
+        if (!wb_tk_is_ok(&s->tk->kit, result, &error, "receive"))
+            return 0;
+    }
+    return s->count - before;
+}
+
 int wb_tk_expect_quiet(wb_tk_session *s, int64_t duration)
 {
     wb_kit *kit = &s->tk->kit;

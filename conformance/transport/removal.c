@@ -71,19 +71,6 @@ static void depth_counts(wb_kit *kit)
     (void)uninstall(kit, instance, WB_UNINSTALL_MESSAGES, WB_OK);
 }
 
-/* A server may take shorter names only; then install() says so, and the case is skipped. */
-static wb_tk_instance *install_if_taken(wb_kit *kit, const char *name)
-{
-    wb_error error = { 0 };
-    wb_tk_instance *instance = wb_tk_instance_named(kit, name, wb_tk_of(kit)->mode);
-    const int result = instance ? instance->tk->ops->install(instance->transport, &error) : WB_FATAL;
-    if (instance && result == WB_FATAL && error.result == result && error.text[0]) {
-        wb_kit_skip(kit, "names of %zu bytes are refused: %s", strlen(name), error.text);
-        return NULL;
-    }
-    return instance && wb_tk_is_ok(kit, result, &error, "install") ? instance : NULL;
-}
-
 /* Names of 180 bytes that differ in the last one, as those of two stages of one service may. */
 static void long_names(wb_kit *kit)
 {
@@ -97,7 +84,7 @@ static void long_names(wb_kit *kit)
         memset(names[i] + size, 'n', (size_t)(SIZE - size));
         names[i][SIZE - 1] = (char)('a' + i);
         names[i][SIZE] = '\0';
-        instances[i] = install_if_taken(kit, names[i]);
+        instances[i] = wb_tk_instance_if_taken(kit, names[i], tk->mode);
         if (!instances[i])
             return;
     }

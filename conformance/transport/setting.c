@@ -8,7 +8,7 @@ int wb_tk_settle_in(wb_tk_setting *in, wb_kit *kit, int mode, size_t count)
     wb_tk *tk = wb_tk_of(kit);
     *in = (wb_tk_setting){ .kit = kit, .tk = tk, .mode = mode };
     in->watch = wb_tk_open(kit, WB_TK_OTHER, tk->mode, 10);
-    in->s = wb_tk_open(kit, WB_TK_MAIN, mode, count > 10 ? (uint32_t)count : 10);
+    in->s = wb_tk_open(kit, WB_TK_MAIN, mode, 10);
     wb_tk_write(kit, &in->letter, tk->queues[WB_TK_OTHER], "k", 7);
     return in->watch && in->s && wb_tk_sender(kit) &&
            wb_tk_send_numbers(wb_tk_sender(kit), tk->queues[WB_TK_MAIN], "k", 1, count) &&

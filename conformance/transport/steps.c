@@ -87,7 +87,7 @@ static int create(wb_tk *tk, wb_tk_instance *made, const char *name, int mode,
         .error_queue = strcmp(name, tk->queues[WB_TK_ERROR]) == 0 ? NULL : tk->queues[WB_TK_ERROR],
         .mode = mode,
         .concurrency = 4,
-        .batch_max = 100,
+        .batch_max = WB_TK_BATCH_MAX,
         .body_max = wb_tk_body_max(tk),
         .types = made->types,
         .type_count = subscribes(tk, name) && (tk->kit.plugin->capabilities & WB_CAP_PUBLISH),
@@ -166,6 +166,22 @@ wb_tk_instance *wb_tk_instance_as(wb_kit *kit, const char *name, int mode,
                                   void (*change)(wb_endpoint_info *info))
 {
     return keep_instance(kit, make_instance(kit, name, mode, change));
+}
+
+wb_tk_instance *wb_tk_instance_if_taken(wb_kit *kit, const char *name, int mode)
+{
+    wb_tk *tk = wb_tk_of(kit);
+    wb_error error = { 0 };
+    wb_tk_instance *made = wb_alloc_zero(1, sizeof *made);
+    int result = create(tk, made, name, mode, NULL, &error);
+    wb_kit_defer(kit, destroy, made);
+    if (result == WB_OK)
+        result = tk->ops->install(made->transport, &error);
+    if (result == WB_FATAL && error.result == result && error.text[0]) {
+        wb_kit_skip(kit, "names of %zu bytes are refused: %s", strlen(name), error.text);
+        return NULL;
+    }
+    return wb_tk_is_ok(kit, result, &error, "create and install") ? made : NULL;
 }
 
 wb_tk_instance *wb_tk_instance_named(wb_kit *kit, const char *name, int mode)

@@ -35,6 +35,9 @@
 /* The largest body a transport may not refuse, whatever its server is set to. */
 #define WB_TK_BODY_SURE 65536u
 
+/* What endpoints of the kit say a batch holds at most. */
+#define WB_TK_BATCH_MAX 100
+
 #define WB_TK_VICTIMS 10
 
 typedef struct wb_tk_session wb_tk_session;
@@ -110,6 +113,9 @@ wb_tk_instance *wb_tk_instance_changed(wb_kit *kit, int queue, int mode,
                                        void (*change)(wb_endpoint_info *info));
 wb_tk_instance *wb_tk_instance_as(wb_kit *kit, const char *name, int mode,
                                   void (*change)(wb_endpoint_info *info));
+/** The same, and install it: a server may take shorter names only. Then create() or install() says so, and the case is
+ *  skipped. @return NULL: skipped, or failed. */
+wb_tk_instance *wb_tk_instance_if_taken(wb_kit *kit, const char *name, int mode);
 
 /** Open a session for what `purpose` says. The shared receiver makes room first.
  *  @return NULL when it failed, which is noted. Closed after the case. */
@@ -208,6 +214,9 @@ int wb_tk_is_ours(const wb_tk *tk, const wb_incoming *message);
 int wb_tk_take(wb_tk_session *s, size_t max, int64_t deadline, wb_error *error);
 /** Receive until that many more are in hand. @return whether they came; if not, it is noted. */
 int wb_tk_collect(wb_tk_session *s, size_t count);
+/** The same for as many of them as the session has room for at once: those that come within WB_TK_QUIET of each other.
+ *  @return how many, one at least; 0: failed. */
+size_t wb_tk_collect_some(wb_tk_session *s, size_t count);
 /** Whether nothing comes for a while; what comes is noted. */
 int wb_tk_expect_quiet(wb_tk_session *s, int64_t duration);
 /** Whether there is nothing before what is sent now; what comes is noted and acknowledged.
