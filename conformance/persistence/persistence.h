@@ -106,6 +106,8 @@ typedef struct wb_client {
 
 /** An instance for an endpoint of that name; NULL: it was noted. */
 wb_persistence *wb_store_create(wb_kit *kit, wb_store *store, const char *name);
+/** The same for a name that may be refused: nothing is noted. @return what create() said. */
+int wb_store_try(wb_kit *kit, wb_store *store, const char *name, wb_error *error);
 /** The same where another delays: WB_DELAYS_BY_x. */
 wb_persistence *wb_store_create_with(wb_kit *kit, wb_store *store, const char *name,
                                      int32_t delays);

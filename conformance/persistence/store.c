@@ -36,26 +36,41 @@ void wb_store_name(wb_kit *kit, size_t which, char *name, size_t size)
     (void)snprintf(name, size, "%.*s%s", NAME_KEPT, kit->endpoint->config->name, suffix);
 }
 
-wb_persistence *wb_store_create(wb_kit *kit, wb_store *store, const char *name)
+static int create(wb_kit *kit, wb_store *store, const char *name, int32_t delays, wb_error *error)
 {
-    const int has_store = (kit->plugin->capabilities & WB_CAP_DELAY_STORE) != 0;
-    return wb_store_create_with(kit, store, name,
-                                has_store ? WB_DELAYS_BY_STORE : WB_DELAYS_BY_NOBODY);
-}
-
-wb_persistence *wb_store_create_with(wb_kit *kit, wb_store *store, const char *name,
-                                     int32_t delays)
-{
-    wb_error error = { 0 };
     (void)snprintf(store->name, sizeof store->name, "%s", name);
     store->info = make_info(kit, store->name, delays);
     store->ops = kit->plugin->ops;
     store->instance = NULL;
     wb_host_init(&store->host, store->name, kit->plugin->name);
     int r = store->ops->create(&store->host.host, &store->info, kit->endpoint->persistence_config,
-                               &store->instance, &error);
-    if (!wb_kit_check(kit, r == WB_OK && store->instance, "could not make an instance: %s", error.text))
+                               &store->instance, error);
+    if (r != WB_OK)
         store->instance = NULL;
+    return r;
+}
+
+static int32_t delays_of(const wb_kit *kit)
+{
+    return kit->plugin->capabilities & WB_CAP_DELAY_STORE ? WB_DELAYS_BY_STORE : WB_DELAYS_BY_NOBODY;
+}
+
+int wb_store_try(wb_kit *kit, wb_store *store, const char *name, wb_error *error)
+{
+    return create(kit, store, name, delays_of(kit), error);
+}
+
+wb_persistence *wb_store_create(wb_kit *kit, wb_store *store, const char *name)
+{
+    return wb_store_create_with(kit, store, name, delays_of(kit));
+}
+
+wb_persistence *wb_store_create_with(wb_kit *kit, wb_store *store, const char *name,
+                                     int32_t delays)
+{
+    wb_error error = { 0 };
+    int r = create(kit, store, name, delays, &error);
+    wb_kit_check(kit, r == WB_OK && store->instance, "could not make an instance: %s", error.text);
     return store->instance;
 }
 
