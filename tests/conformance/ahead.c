@@ -11,6 +11,7 @@
 
 #define SESSIONS_MAX 64
 #define AHEAD_MAX 256
+#define LITTLE_ROOM 10
 
 /* What a session has read and not handed out. `lock` is held by each of its calls. */
 typedef struct {
@@ -20,6 +21,7 @@ typedef struct {
     size_t count;
     size_t in_hand;
     size_t prefetch;
+    size_t asked; /* with little room: the prefetch of what is on its way, or 0 */
     int is_stopped;
     atomic_int is_released; /* while a call had the lock: it gives up what waits at its end */
 } place;
@@ -147,6 +149,8 @@ static int read_more(place *mine, int64_t deadline, size_t max, wb_error *error)
     int result = whole()->receive(mine->session, deadline, mine->waiting + mine->count, max,
                                   &count, error);
     mine->count += count;
+    if (count)
+        mine->asked = 0;
     if (result == WB_OK && count && count < max && fault == AHEAD_HAS_NO_BOUND)
         return read_more(mine, 0, max - count, error);
     return result;
@@ -155,7 +159,15 @@ static int read_more(place *mine, int64_t deadline, size_t max, wb_error *error)
 /* In mode none there is no prefetch. */
 static int follows_prefetch(const place *mine)
 {
-    return fault == AHEAD_NEVER_SHRINKS && mine->prefetch;
+    return (fault == AHEAD_NEVER_SHRINKS || fault == AHEAD_HAS_LITTLE_ROOM) && mine->prefetch;
+}
+
+static size_t room_of(const place *mine)
+{
+    size_t most = mine->asked ? mine->asked : mine->prefetch;
+    if (fault == AHEAD_HAS_LITTLE_ROOM && most > LITTLE_ROOM)
+        most = LITTLE_ROOM;
+    return most > mine->in_hand ? most - mine->in_hand : 0;
 }
 
 /* Where nothing may come: whoever waits for more asks again. */
@@ -172,7 +184,7 @@ static int ahead_receive(wb_transport_session *session, int64_t deadline,
     int result = WB_OK;
     place *mine = place_of(session);
     (void)pthread_mutex_lock(&mine->lock);
-    size_t room = mine->prefetch > mine->in_hand ? mine->prefetch - mine->in_hand : 0;
+    size_t room = room_of(mine);
     if (room < max && !follows_prefetch(mine))
         room = max;
     if (!mine->count && !mine->is_stopped && room)
@@ -189,7 +201,9 @@ static int ahead_set_prefetch(wb_transport_session *session, uint32_t prefetch, 
     place *mine = place_of(session);
     (void)error;
     (void)pthread_mutex_lock(&mine->lock);
-    if (follows_prefetch(mine) && prefetch > mine->prefetch)
+    if (fault == AHEAD_HAS_LITTLE_ROOM && prefetch < mine->prefetch)
+        mine->asked = mine->prefetch;
+    if (follows_prefetch(mine) && (prefetch > mine->prefetch || mine->asked))
         mine->prefetch = prefetch;
     leave(mine);
     return WB_OK;
@@ -273,7 +287,7 @@ void ahead_use(wb_transport_ops *ops, ahead_fault wanted)
     ops->begin = ahead_begin;
     ops->commit = ahead_commit;
     ops->rollback = ahead_rollback;
-    if (fault == AHEAD_NEVER_SHRINKS)
+    if (fault == AHEAD_NEVER_SHRINKS || fault == AHEAD_HAS_LITTLE_ROOM)
         ops->set_prefetch = ahead_set_prefetch;
     ops->stop_receiving = ahead_stop;
     ops->release_prefetched = ahead_release;

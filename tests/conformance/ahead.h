@@ -14,6 +14,7 @@ typedef enum ahead_fault {
     AHEAD_STOP_GIVES_BACK,   /* what waits, instead of handing it out */
     AHEAD_HAS_NO_BOUND,      /* in bytes */
     AHEAD_NEVER_SHRINKS,     /* the prefetch, which it follows otherwise */
+    AHEAD_HAS_LITTLE_ROOM,   /* which is no fault: for ten in hand; and what was asked for before the prefetch shrank comes */
 } ahead_fault;
 
 /** Exchange the operations for those that read ahead. */

@@ -532,6 +532,10 @@ fail a message that expired does not come, those around it do
 fail with a prefetch of one, too, many that expired hold up none
 fail mode none: a message that expired does not come
 END
+judge modest --only "in one call" --only "kept in memory" --only "further error queues" --only "expire" \
+    --only "long names" --only "in one transaction" --only "may shrink" --only "send at once" <<END
+skip long names that differ in their last byte are two queues
+END
 judge sour <<END
 $(skipped)
 $(undelayed)
