@@ -105,9 +105,7 @@ static wb_store *make_named(wb_kit *kit, const char *id, size_t which)
     memcpy(name, id, size);
     memcpy(name + kept, ends[which], strlen(ends[which]));
     int r = try_to_install(kit, store, name, &error);
-    if (r == WB_FATAL && error.result == r && error.text[0])
-        wb_kit_skip(kit, "a name of %zu bytes is refused: %s", strlen(name), error.text);
-    else
+    if (!wb_store_refuses(kit, name, r, &error))
         wb_kit_check(kit, r == WB_OK, "a name of %zu bytes: %s: %s", strlen(name), wb_result_name(r), error.text);
     return r == WB_OK ? store : NULL;
 }

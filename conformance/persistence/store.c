@@ -60,6 +60,14 @@ int wb_store_try(wb_kit *kit, wb_store *store, const char *name, wb_error *error
     return create(kit, store, name, delays_of(kit), error);
 }
 
+int wb_store_refuses(wb_kit *kit, const char *name, int result, const wb_error *error)
+{
+    if (result != WB_FATAL || error->result != result || !error->text[0])
+        return 0;
+    wb_kit_skip(kit, "a name of %zu bytes is refused: %s", strlen(name), error->text);
+    return 1;
+}
+
 wb_persistence *wb_store_create(wb_kit *kit, wb_store *store, const char *name)
 {
     return wb_store_create_with(kit, store, name, delays_of(kit));

@@ -48,7 +48,7 @@ static const char *const bugs[] = { "none", "ids_ignore_case", "ids_lose_blanks"
                                     "begun_for_ever", "begun_by_all", "pools", "pools_and_lies",
                                     "gives_back_late", "cleans_up_by_the_first_number", "clean_up_takes_the_empty",
                                     "empty_rest_is_none", "stopped_sweep_stays", "busy_is_done", "endpoints_ignore_case",
-                                    "endpoints_by_their_head", NULL };
+                                    "endpoints_by_their_head", "refuses_names", NULL };
 enum { NONE, IDS_IGNORE_CASE, IDS_LOSE_BLANKS, IDS_END_AT_NUL, CLAIMS_BY_LOOKING, FORGETS_RELEASED,
        TRUNCATES_OPERATIONS, MARKS_ROLL_BACK, REST_IS_DROPPED, CLEAN_UP_TAKES_PENDING,
        SWEEPS_NEWEST_FIRST, REFUSED_COMMIT_IS_OK, CLOSE_COMMITS, DOUBT_IS_OK, DOUBT_IS_NOTHING,
@@ -64,7 +64,7 @@ enum { NONE, IDS_IGNORE_CASE, IDS_LOSE_BLANKS, IDS_END_AT_NUL, CLAIMS_BY_LOOKING
        WRITTEN_FROM_THE_START, WRITTEN_PAST_THE_LAST, WRITTEN_COUNTS_WHAT_MAY_GO,
        UNINSTALLS_NOTHING, RENAMES_NOTHING, RENAMES_OVER, NOTES_FOR_EVER, BEGUN_FOR_EVER, BEGUN_BY_ALL,
        POOLS, POOLS_AND_LIES, GIVES_BACK_LATE, CLEANS_UP_BY_THE_FIRST_NUMBER, CLEAN_UP_TAKES_THE_EMPTY, EMPTY_REST_IS_NONE,
-       STOPPED_SWEEP_STAYS, BUSY_IS_DONE, ENDPOINTS_IGNORE_CASE, ENDPOINTS_BY_THEIR_HEAD };
+       STOPPED_SWEEP_STAYS, BUSY_IS_DONE, ENDPOINTS_IGNORE_CASE, ENDPOINTS_BY_THEIR_HEAD, REFUSES_NAMES };
 
 #define CLAIMS_MAX 2048
 #define MARKS_MAX 1024
@@ -857,6 +857,13 @@ static const wb_endpoint_info *misname(const wb_endpoint_info *endpoint)
     return &infos[place];
 }
 
+/* As where a file system has short names, or none that differ in case alone. */
+static int is_refused(const char *name)
+{
+    const size_t size = strlen(name);
+    return size > NAME_KEPT || name[size - 1] == 'A';
+}
+
 static int broken_create(const wb_host *host, const wb_endpoint_info *endpoint, const void *config,
                          wb_persistence **ret_persistence, wb_error *error)
 {
@@ -864,6 +871,8 @@ static int broken_create(const wb_host *host, const wb_endpoint_info *endpoint, 
     some_host = *host;
     if (bug == ENDPOINTS_IGNORE_CASE || bug == ENDPOINTS_BY_THEIR_HEAD)
         endpoint = misname(endpoint);
+    if (bug == REFUSES_NAMES && is_refused(endpoint->name))
+        return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0, "no file has the name \"%s\"", endpoint->name);
     return base->create(host, endpoint, config, ret_persistence, error);
 }
 
