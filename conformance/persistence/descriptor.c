@@ -99,7 +99,7 @@ static void make_and_destroy(wb_kit *kit, const char *name)
 {
     wb_store store;
     wb_error error = { 0 };
-    int r = wb_store_try(kit, &store, name, &error);
+    int r = wb_store_try(kit, &store, name, wb_store_delays(kit), &error);
     if (r == WB_OK && store.instance)
         store.ops->destroy(store.instance);
     else if (!wb_store_refuses(kit, name, r, &error))

@@ -107,7 +107,9 @@ typedef struct wb_client {
 /** An instance for an endpoint of that name; NULL: it was noted. */
 wb_persistence *wb_store_create(wb_kit *kit, wb_store *store, const char *name);
 /** The same for a name that may be refused: nothing is noted. @return what create() said. */
-int wb_store_try(wb_kit *kit, wb_store *store, const char *name, wb_error *error);
+int wb_store_try(wb_kit *kit, wb_store *store, const char *name, int32_t delays, wb_error *error);
+/** By whom a store of this plugin has messages delayed. */
+int32_t wb_store_delays(const wb_kit *kit);
 /** Whether create() or install() has said that there is no place for that name: WB_FATAL, and a text. Then the case is
  *  skipped, also if it goes on with other names. */
 int wb_store_refuses(wb_kit *kit, const char *name, int result, const wb_error *error);

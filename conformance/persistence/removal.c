@@ -83,7 +83,7 @@ static int rename_it(wb_kit *kit, wb_store *store, const wb_store *former)
 
 static int try_to_install(wb_kit *kit, wb_store *store, const char *name, wb_error *error)
 {
-    int r = wb_store_try(kit, store, name, error);
+    int r = wb_store_try(kit, store, name, wb_store_delays(kit), error);
     if (r != WB_OK || !store->instance) {
         free(store);
         return r == WB_OK ? WB_FATAL : r;

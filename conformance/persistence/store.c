@@ -36,7 +36,7 @@ void wb_store_name(wb_kit *kit, size_t which, char *name, size_t size)
     (void)snprintf(name, size, "%.*s%s", NAME_KEPT, kit->endpoint->config->name, suffix);
 }
 
-static int create(wb_kit *kit, wb_store *store, const char *name, int32_t delays, wb_error *error)
+int wb_store_try(wb_kit *kit, wb_store *store, const char *name, int32_t delays, wb_error *error)
 {
     (void)snprintf(store->name, sizeof store->name, "%s", name);
     store->info = make_info(kit, store->name, delays);
@@ -50,14 +50,9 @@ static int create(wb_kit *kit, wb_store *store, const char *name, int32_t delays
     return r;
 }
 
-static int32_t delays_of(const wb_kit *kit)
+int32_t wb_store_delays(const wb_kit *kit)
 {
     return kit->plugin->capabilities & WB_CAP_DELAY_STORE ? WB_DELAYS_BY_STORE : WB_DELAYS_BY_NOBODY;
-}
-
-int wb_store_try(wb_kit *kit, wb_store *store, const char *name, wb_error *error)
-{
-    return create(kit, store, name, delays_of(kit), error);
 }
 
 int wb_store_refuses(wb_kit *kit, const char *name, int result, const wb_error *error)
@@ -70,14 +65,14 @@ int wb_store_refuses(wb_kit *kit, const char *name, int result, const wb_error *
 
 wb_persistence *wb_store_create(wb_kit *kit, wb_store *store, const char *name)
 {
-    return wb_store_create_with(kit, store, name, delays_of(kit));
+    return wb_store_create_with(kit, store, name, wb_store_delays(kit));
 }
 
 wb_persistence *wb_store_create_with(wb_kit *kit, wb_store *store, const char *name,
                                      int32_t delays)
 {
     wb_error error = { 0 };
-    int r = create(kit, store, name, delays, &error);
+    int r = wb_store_try(kit, store, name, delays, &error);
     wb_kit_check(kit, r == WB_OK && store->instance, "could not make an instance: %s", error.text);
     return store->instance;
 }

@@ -7,7 +7,6 @@
 #include <dlfcn.h>
 #include <malloc.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "conformance/transport/setting.h"
 #include "core/base/arena.h"
