@@ -84,7 +84,7 @@ static void install_may_run_at_once(wb_kit *kit)
 /* As an upgrade does, while nobody receives. */
 static void install_loses_nothing(wb_kit *kit)
 {
-    enum { COUNT = 20 };
+    enum { COUNT = 10 };
     const wb_tk *tk = wb_tk_of(kit);
     wb_error error = { 0 };
     wb_tk_session *sender = wb_tk_sender(kit);
