@@ -508,6 +508,7 @@ $(undelayed)
 $(unreleased)
 $(unordered)
 fail install over messages that wait loses none
+fail install makes the audit queue, and further error queues
 END
 judge narrow --only "verify" --only "install" <<END
 fail verify misses the audit queue, and each further error queue
