@@ -278,6 +278,8 @@ static int sweep_ordinary(round *r)
     if (r->batch >= r->young)
         return WB_OK;
     remember(r, r->batch);
+    if (wb_underway_has(&r->pipeline->underway, NULL, r->batch))
+        return WB_OK; /* its worker is about it, or its mark is on its way */
     return was_seen(r->before, r->batch) ? dispatch(r, r->bytes.data, r->bytes.size, 0) : WB_OK;
 }
 

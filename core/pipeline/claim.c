@@ -47,6 +47,7 @@ static int begin(wb_worker *w, wb_error *error)
     w->in_transaction = r == WB_OK;
     if (r == WB_OK) {
         wb_marks_clear(w);
+        wb_underway_ride(&w->pipeline->underway, w);
         wb_apart_forgotten(w);
     }
     return r;

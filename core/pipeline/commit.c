@@ -139,17 +139,22 @@ static int commit(wb_worker *w, wb_item **ret_culprit, wb_error *error)
     }
     wb_misbehave_before_commit(w);
     wb_crash_point("before_commit");
+    if (w->stored)
+        wb_underway_begin(&w->pipeline->underway, w, w->batch_number);
     int r = wb_distrust(w, w->pipeline->persistence_ops->commit(w->storage, &commit, error), error);
     error->result = r;
     w->in_transaction = 0;
     /* in doubt its own records tell what became of it */
     w->may_have_ended &= r != WB_OK && r != WB_IN_DOUBT;
     tell_breaker(w, &commit, r, error);
-    if (r != WB_OK)
+    if (r != WB_OK) {
         untake_delayed(w, &commit);
+        wb_underway_give_up(&w->pipeline->underway, w);
+    }
     if (r == WB_IN_DOUBT)
         note_doubt(w);
     if (r == WB_OK) {
+        wb_underway_landed(&w->pipeline->underway, w);
         wake_poller(w, &commit);
         wb_crash_point("after_commit");
     } else if (r == WB_NOT_CONNECTED || r == WB_IN_DOUBT)
@@ -192,6 +197,8 @@ int wb_stage_rollback(wb_worker *w)
 
     if (w->in_transaction && !w->storage_broken)
         r = p->persistence_ops->rollback(w->storage, &ignored);
+    if (r == WB_OK) /* the plugin has made its marks all the same */
+        wb_underway_landed(&w->pipeline->underway, w);
     if (r != WB_OK)
         w->storage_broken = 1;
     w->in_transaction = 0;

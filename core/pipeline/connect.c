@@ -39,6 +39,7 @@ static void close_storage(wb_worker *w)
 {
     if (w->storage)
         w->pipeline->persistence_ops->close(w->storage);
+    wb_underway_drop(&w->pipeline->underway, w);
     w->storage = w->outlet.storage = NULL;
     w->storage_broken = 0;
     w->in_transaction = 0;

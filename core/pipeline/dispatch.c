@@ -44,10 +44,12 @@ static void mark_remains(wb_worker *w)
 {
     if (!w->stored)
         return;
-    if (encode_remains(w))
+    if (encode_remains(w)) {
         wb_marks_add(w, (wb_mark){ w->batch_number, w->encoded.data, w->encoded.size });
-    else
+    } else {
         wb_marks_add(w, (wb_mark){ w->batch_number, NULL, 0 });
+        wb_underway_is_out(&w->pipeline->underway, w);
+    }
 }
 
 /* Whatever killed the connection was sent for one of these: each is handled by itself when it
@@ -140,9 +142,12 @@ int wb_stage_dispatch(wb_worker *w, wb_error *error)
 {
     fill_window(w);
     int r = w->window.count ? send(w, error) : WB_OK;
-    if (r != WB_OK && r != WB_IN_DOUBT)
+    const int is_lost = r != WB_OK && r != WB_IN_DOUBT;
+    if (!is_lost)
+        mark_remains(w);
+    wb_underway_give_up(&w->pipeline->underway, w); /* unless it is out */
+    if (is_lost)
         return r;
-    mark_remains(w);
     conclude(w, error);
     return WB_OK;
 }

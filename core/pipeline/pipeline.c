@@ -24,6 +24,7 @@ void wb_pipeline_init(wb_pipeline *p)
 {
     p->suspicions = wb_alloc(sizeof *p->suspicions);
     wb_suspicions_init(p->suspicions);
+    wb_underway_init(&p->underway);
     wb_alarm_init(&p->alarm);
     p->store_breaker.what = "storing delayed messages";
     p->fetch_breaker.what = "fetching delayed messages that are due";
@@ -42,6 +43,7 @@ void wb_pipeline_free(wb_pipeline *p)
     wb_suspicions_free(p->suspicions);
     free(p->suspicions);
     p->suspicions = NULL;
+    wb_underway_free(&p->underway);
     wb_alarm_free(&p->alarm);
     wb_dependency_free(&p->broker);
     wb_dependency_free(&p->database);

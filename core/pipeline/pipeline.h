@@ -18,6 +18,7 @@
 #include "core/pipeline/hooks.h"
 #include "core/pipeline/rate.h"
 #include "core/pipeline/tally.h"
+#include "core/pipeline/underway.h"
 #include "core/plugin/handlers.h"
 #include "core/recover/parked.h"
 #include "core/recover/recoverability.h"
@@ -86,6 +87,7 @@ typedef struct wb_pipeline {
     wb_tally tally; /* what other threads than workers count; and workers that have ended */
     wb_rate_limit rate; /* after and wait are constant */
     wb_suspicions *suspicions;
+    wb_underway underway;
     wb_dependency broker, database, apart_server; /* with locks of their own */
     /* When the scout is alone no longer (scout.h), monotonic; 0: it has not begun. */
     _Atomic int64_t scouting_until;

@@ -3,7 +3,8 @@
  * Resuming: a duplicate whose first copy was committed but not (fully) dispatched. The
  * process that committed it may have died, or may be dispatching right now; a pending row
  * lives milliseconds, so a young one is given a moment before its operations are sent again.
- * Whoever sends them twice sends the same ids and bytes.
+ * Whoever sends them twice sends the same ids and bytes. What another worker of this process is about is known
+ * (underway.h): for that the duplicate waits, also where only the mark is missing, for marks come before acknowledgements.
  */
 #include "config.h"
 
@@ -25,6 +26,8 @@
 #define YOUNG (1 * WB_SECOND)
 #define LOOKS 10
 #define LOOK_EVERY (10 * WB_MILLISECOND)
+/* How long a duplicate waits before it looks again whether another worker is done. */
+#define WAIT_FOR_OTHER (100 * WB_MILLISECOND)
 
 typedef struct pending_row {
     uint64_t batch;
@@ -37,7 +40,13 @@ typedef struct {
     pending_row *rows;
     size_t found;
     int young;
+    int others; /* had some of it in hand before it was read: what they did since is not in it */
 } loading;
+
+static int is_anothers(const wb_worker *w, uint64_t batch)
+{
+    return wb_underway_has(&w->pipeline->underway, w, batch);
+}
 
 static size_t collect_batches(const wb_worker *w, uint64_t *batches)
 {
@@ -94,15 +103,23 @@ static int visit(void *argument, const wb_pending *pending)
     return WB_OK;
 }
 
+static int are_others_about(const wb_worker *w, const uint64_t *batches, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (is_anothers(w, batches[i]))
+            return 1;
+    return 0;
+}
+
 static int load_rows(wb_worker *w, const uint64_t *batches, size_t count, loading *load, wb_error *error)
 {
     const wb_persistence_ops *ops = w->pipeline->persistence_ops;
     int looks = 0, r;
     do {
-        *load = (loading){ .worker = w };
+        *load = (loading){ .worker = w, .others = are_others_about(w, batches, count) };
         wb_arena_reset(&w->recovered);
         r = ops->pending(w->storage, batches, count, visit, load, error);
-        if (r != WB_OK || !load->young)
+        if (r != WB_OK || !load->young || load->others)
             break;
         wb_clock_pause(LOOK_EVERY, &w->pipeline->stop);
     } while (++looks < LOOKS);
@@ -110,6 +127,31 @@ static int load_rows(wb_worker *w, const uint64_t *batches, size_t count, loadin
     if (r == WB_NOT_CONNECTED || r == WB_IN_DOUBT)
         w->storage_broken = 1;
     return r;
+}
+
+/* It keeps its claim's answer no longer: it asks anew. */
+static void wait_for_other(wb_worker *w, uint64_t batch)
+{
+    for (size_t i = 0; i < w->batch_size; i++) {
+        wb_item *item = w->batch[i];
+        if (item->state != WB_ITEM_DUPLICATE || item->duplicate_of != batch)
+            continue;
+        wb_item_rerun(item);
+        item->paused_until = wb_clock_monotonic() + WAIT_FOR_OTHER;
+    }
+}
+
+/* What others have underway is theirs. */
+static void leave_to_others(wb_worker *w, loading *load)
+{
+    for (pending_row **at = &load->rows; *at;) {
+        if (load->others || is_anothers(w, (*at)->batch)) {
+            wait_for_other(w, (*at)->batch);
+            *at = (*at)->next;
+        } else {
+            at = &(*at)->next;
+        }
+    }
 }
 
 static wb_item *find_duplicate(const wb_worker *w, const wb_operation_group *group)
@@ -210,13 +252,12 @@ int wb_stage_resume(wb_worker *w, wb_error *error)
 {
     uint64_t batches[w->batch_size + 1];
     size_t count = collect_batches(w, batches);
-    loading load;
+    loading load = { .worker = w };
     int r;
 
-    if (!count)
-        return WB_OK;
-    if ((r = load_rows(w, batches, count, &load, error)) != WB_OK)
+    if (count && (r = load_rows(w, batches, count, &load, error)) != WB_OK)
         return r;
+    leave_to_others(w, &load);
     r = send_rows(w, load.rows, error);
     if (r != WB_OK && r != WB_IN_DOUBT)
         return r;

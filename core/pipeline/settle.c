@@ -42,6 +42,7 @@ int wb_stage_settle(wb_worker *w, wb_error *error)
             return r;
         wb_crash_point("after_mark");
         wb_marks_clear(w);
+        wb_underway_marked(&w->pipeline->underway, w);
     }
     int r = wb_stage_acknowledge(w, error);
     return r == WB_OK ? wb_apart_settle(w, error) : r;

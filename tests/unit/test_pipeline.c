@@ -967,10 +967,10 @@ static int rejecting_send(wb_transport_session *s, wb_operation *const *operatio
     return WB_OK;
 }
 
-static void resume_two(const wb_transport_ops *transport_ops, int result)
+static void resume_with(__typeof__(&unordered_pending) pending, const wb_transport_ops *transport_ops, int result)
 {
-    static const wb_persistence_ops ops = { .struct_size = sizeof ops, .begin = fake_begin,
-                                            .commit = fake_commit, .pending = unordered_pending };
+    static wb_persistence_ops ops = { .struct_size = sizeof ops, .begin = fake_begin, .commit = fake_commit };
+    ops.pending = pending;
     wb_error error = { 0 };
     pipeline.persistence_ops = &ops;
     pipeline.transport_ops = transport_ops;
@@ -983,6 +983,11 @@ static void resume_two(const wb_transport_ops *transport_ops, int result)
         worker.batch[i]->duplicate_of = 7 + i;
     }
     assert_int_equal(wb_stage_resume(&worker, &error), result);
+}
+
+static void resume_two(const wb_transport_ops *transport_ops, int result)
+{
+    resume_with(unordered_pending, transport_ops, result);
 }
 
 /* What was committed first leaves first, whatever the order of the rows. */
@@ -1006,6 +1011,123 @@ static void test_refused_when_resumed(void **state)
         assert_int_equal(worker.batch[i]->failure.attempts, 1);
         wb_item_clear(worker.batch[i]);
     }
+}
+
+/* ---- what other workers have underway ------------------------------------------------------ */
+
+static int another_worker; /* somebody else's worker */
+static int reads, finish_at; /* the other one is done while rows are read for that time */
+
+/* A row for each that is asked for. */
+static int pending_of_asked(wb_storage_session *s, const uint64_t *batches, size_t count, wb_pending_fn visit,
+                            void *argument, wb_error *error)
+{
+    wb_arena arena;
+    wb_buffer bytes = { 0 };
+    (void)s, (void)error;
+    wb_arena_init(&arena, 4096);
+    for (size_t i = 0; i < count; i++) {
+        wb_operation_list list = { 0 };
+        wb_operation *operation = wb_operation_append(&list, &arena);
+        *operation = (wb_operation){ .id = batches[i] == 7 ? "x" : "y", .id_size = 1, .destination = "d", .result = WB_RETRY };
+        wb_operations_encode_start(&bytes);
+        assert_int_equal(wb_operations_encode_group(&bytes, incoming[batches[i] - 7].id, 1, &list), 1);
+        const wb_pending row = { sizeof row, batches[i], bytes.data, bytes.size };
+        assert_int_equal(visit(argument, &row), WB_OK);
+    }
+    wb_buffer_free(&bytes);
+    wb_arena_free(&arena);
+    if (++reads == finish_at)
+        wb_underway_give_up(&pipeline.underway, &another_worker);
+    return WB_OK;
+}
+
+static void check_states(int first, int second)
+{
+    assert_int_equal(worker.batch[0]->state, first);
+    assert_int_equal(worker.batch[1]->state, second);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(worker.batch[i]->paused_until > wb_clock_monotonic(), worker.batch[i]->state == WB_ITEM_READY);
+}
+
+/* What another worker sends is not sent beside it, nor what it has sent and not marked for good: the copies wait, and ask anew. */
+static void test_others_have_it_underway(void **state)
+{
+    (void)state;
+    for (int is_first = 0; is_first < 2; is_first++) {
+        sent[0] = '\0';
+        reads = finish_at = 0;
+        wb_underway_begin(&pipeline.underway, &another_worker, is_first ? 7 : 8);
+        if (is_first)
+            wb_underway_is_out(&pipeline.underway, &another_worker);
+        resume_with(pending_of_asked, &noting_ops, WB_OK);
+        check_states(WB_ITEM_READY, WB_ITEM_READY);
+        assert_int_equal(reads, 1); /* nobody stands still for it */
+        assert_string_equal(sent, "");
+        assert_int_equal(worker.mark_count, 0);
+        wb_batch_drop_all(&worker);
+        wb_underway_drop(&pipeline.underway, &another_worker);
+    }
+}
+
+/* What was read while another worker finished is old. */
+static void test_others_finish_meanwhile(void **state)
+{
+    (void)state;
+    sent[0] = '\0';
+    reads = 0;
+    finish_at = 1;
+    wb_underway_begin(&pipeline.underway, &another_worker, 8);
+    resume_with(pending_of_asked, &noting_ops, WB_OK);
+    check_states(WB_ITEM_READY, WB_ITEM_READY);
+    assert_string_equal(sent, "");
+    wb_batch_drop_all(&worker);
+}
+
+/* An own one, or one of another number, keeps nobody. */
+static void test_nobody_has_it_underway(void **state)
+{
+    (void)state;
+    sent[0] = '\0';
+    finish_at = 0;
+    wb_underway_begin(&pipeline.underway, &worker, 7);
+    wb_underway_begin(&pipeline.underway, &another_worker, 9);
+    resume_with(pending_of_asked, &noting_ops, WB_OK);
+    check_states(WB_ITEM_SETTLED, WB_ITEM_SETTLED);
+    assert_string_equal(sent, "xy");
+    wb_batch_drop_all(&worker);
+}
+
+/* From its commit to the end of the transaction that has its mark; no longer than its session lives. */
+static void test_how_long_it_is_underway(void **state)
+{
+    wb_underway *u = &pipeline.underway;
+    (void)state;
+    wb_underway_begin(u, &worker, 7);
+    assert_true(wb_underway_has(u, NULL, 7));
+    wb_underway_is_out(u, &worker);
+    wb_underway_give_up(u, &worker);
+    wb_underway_landed(u, &worker); /* a transaction without it */
+    assert_true(wb_underway_has(u, NULL, 7));
+    wb_underway_ride(u, &worker);
+    wb_underway_begin(u, &worker, 8);
+    wb_underway_ride(u, &worker); /* which is not out */
+    wb_underway_landed(u, &worker);
+    assert_false(wb_underway_has(u, NULL, 7));
+    assert_true(wb_underway_has(u, NULL, 8));
+    wb_underway_give_up(u, &another_worker);
+    wb_underway_is_out(u, &worker);
+    wb_underway_marked(u, &another_worker);
+    wb_underway_drop(u, &another_worker);
+    assert_true(wb_underway_has(u, NULL, 8));
+    wb_underway_marked(u, &worker);
+    assert_false(wb_underway_has(u, NULL, 8));
+    wb_underway_begin(u, &worker, 9);
+    wb_underway_begin(u, &worker, 10);
+    assert_false(wb_underway_has(u, NULL, 9));
+    wb_underway_is_out(u, &worker);
+    wb_underway_drop(u, &worker);
+    assert_false(wb_underway_has(u, NULL, 10));
 }
 
 /* ---- whose fault it is ------------------------------------------------------------------- */
@@ -1930,6 +2052,10 @@ int main(void)
         TEST(test_a_store_that_is_missing_is_no_handlers_fault),
         TEST(test_resumed_in_the_order_of_commits),
         TEST(test_refused_when_resumed),
+        TEST(test_others_have_it_underway),
+        TEST(test_others_finish_meanwhile),
+        TEST(test_nobody_has_it_underway),
+        TEST(test_how_long_it_is_underway),
         TEST(test_what_is_resumed_is_marked),
         TEST(test_session_is_lost_while_resuming),
         TEST(test_unconfirmed_when_resumed),

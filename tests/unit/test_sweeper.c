@@ -239,6 +239,23 @@ static void test_an_old_row_is_seen_twice(void **state)
     assert_non_null(find(young));
 }
 
+/* A slow handler's transaction may have its mark for longer than a row is left alone. */
+static void test_what_workers_have_underway_is_theirs(void **state)
+{
+    static int a_worker;
+    (void)state;
+    const uint64_t out = put_operation("o", "queue", HOUR), in_hand = put_operation("h", "queue", HOUR + WB_SECOND);
+    wb_underway_begin(&pipeline.underway, &a_worker, out);
+    wb_underway_is_out(&pipeline.underway, &a_worker);
+    wb_underway_begin(&pipeline.underway, &a_worker, in_hand);
+    for (int i = 0; i < 3; i++)
+        sweep("");
+    assert_true(find(out) && find(in_hand));
+    wb_underway_drop(&pipeline.underway, &a_worker); /* its session was lost */
+    sweep("ho");
+    assert_int_equal(done.sent, 2);
+}
+
 static void test_what_is_refused_is_parked(void **state)
 {
     wb_parked parked;
@@ -337,6 +354,7 @@ int main(void)
         TEST(test_an_old_row_is_seen_twice),
         TEST(test_what_is_refused_is_parked),
         TEST(test_parked_rows_wait),
+        TEST(test_what_workers_have_underway_is_theirs),
         TEST(test_old_attempts_are_removed),
         TEST(test_rows_of_a_later_version_stay),
         TEST(test_sessions_that_break),
