@@ -197,10 +197,10 @@ int wb_stage_rollback(wb_worker *w)
 
     if (w->in_transaction && !w->storage_broken)
         r = p->persistence_ops->rollback(w->storage, &ignored);
-    if (r == WB_OK) /* the plugin has made its marks all the same */
-        wb_underway_landed(&w->pipeline->underway, w);
     if (r != WB_OK)
         w->storage_broken = 1;
+    if (!w->storage_broken) /* the plugin has made the marks all the same */
+        wb_underway_landed(&w->pipeline->underway, w);
     w->in_transaction = 0;
     if (p->mode == WB_MODE_TRANSACTION_SCOPE && w->storage)
         w->storage_broken |= p->persistence_ops->join(w->storage, NULL, &ignored) != WB_OK;

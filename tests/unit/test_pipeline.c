@@ -1858,6 +1858,88 @@ static void test_a_failed_acknowledgement_ends_the_session(void **state)
     assert_false(worker.is_loose);
 }
 
+/* ---- from commit to mark ------------------------------------------------------------------- */
+
+/* Through the stages: how a batch comes to be underway, and by what it ends. */
+enum { ENDS_BY_COMMIT, ENDS_BY_ROLLBACK, ENDS_BY_MARK, ENDS_BY_CLOSE, NOT_COMMITTED, NOT_SENT, PARTLY_SENT, ENDS };
+
+static int underway_when_committed;
+
+static int noting_commit(wb_storage_session *s, wb_commit *commit, wb_error *error)
+{
+    (void)s, (void)error;
+    underway_when_committed = wb_underway_has(&pipeline.underway, NULL, commit->batch);
+    return WB_OK;
+}
+
+static int is_underway(uint64_t batch)
+{
+    return wb_underway_has(&pipeline.underway, NULL, batch);
+}
+
+/* @return the batch of one message that sent x, and y. */
+static uint64_t commit_and_send(int way)
+{
+    wb_error error = { 0 };
+    wb_item *culprit;
+    wb_item *item = wb_batch_hold(&worker, &incoming[0], &entries[0]);
+    assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+    ask_for(item, "x", 0);
+    ask_for(item, "y", 0);
+    wb_item_change(item, WB_ITEM_HANDLED);
+    worker.in_transaction = 1;
+    underway_when_committed = 0;
+    assert_int_equal(wb_stage_commit(&worker, &culprit, &error), way == NOT_COMMITTED ? WB_IN_DOUBT : WB_OK);
+    assert_int_equal(is_underway(worker.batch_number), way != NOT_COMMITTED);
+    assert_int_equal(underway_when_committed, way != NOT_COMMITTED); /* whoever sees the row finds it here */
+    half_result = way == NOT_SENT ? WB_NOT_CONNECTED : WB_IN_DOUBT;
+    if (way != NOT_COMMITTED)
+        assert_int_equal(wb_stage_dispatch(&worker, &error), way == NOT_SENT ? WB_NOT_CONNECTED : WB_OK);
+    return worker.batch_number;
+}
+
+static void end_underway(int way)
+{
+    wb_error error = { 0 };
+    wb_item *culprit;
+    if (way == ENDS_BY_MARK)
+        assert_int_equal(wb_stage_settle(&worker, &error), WB_OK);
+    if (way == ENDS_BY_CLOSE)
+        wb_stage_disconnect(&worker);
+    if (way != ENDS_BY_COMMIT && way != ENDS_BY_ROLLBACK)
+        return;
+    (void)wb_batch_hold(&worker, &incoming[1], &entries[0]);
+    assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+    assert_int_equal(wb_stage_claim(&worker, &error), WB_OK); /* with the mark */
+    assert_int_equal(worker.mark_count, 0);
+    assert_true(is_underway(stored));
+    assert_int_equal(way == ENDS_BY_COMMIT ? wb_stage_commit(&worker, &culprit, &error) : wb_stage_rollback(&worker), WB_OK);
+}
+
+static void test_a_batch_is_underway(void **state)
+{
+    static wb_persistence_ops ops = { .struct_size = sizeof ops, .begin = fake_begin, .rollback = fake_rollback,
+                                      .mark = count_marks, .close = close_nothing };
+    (void)state;
+    for (int way = 0; way < ENDS; way++) {
+        set_up(NULL);
+        ops.commit = way == NOT_COMMITTED ? doubtful_commit : noting_commit;
+        pipeline.persistence_ops = &ops;
+        pipeline.transport_ops = way == NOT_SENT || way == PARTLY_SENT ? &half_ops : &noting_ops;
+        pipeline.outbox = 1;
+        worker.storage = (wb_storage_session *)&worker; /* nobody looks inside */
+        worker.outlet = (wb_outlet){ .pipeline = &pipeline };
+        stored = commit_and_send(way);
+        assert_int_equal(is_underway(stored), way < NOT_COMMITTED);
+        wb_batch_drop_all(&worker);
+        end_underway(way);
+        assert_false(is_underway(stored));
+        worker.storage = NULL;
+        wb_batch_drop_all(&worker);
+        tear_down(NULL);
+    }
+}
+
 /* ---- ids that go to another store -------------------------------------------------------- */
 
 static int takes_ids; /* the other store does */
@@ -2056,6 +2138,7 @@ int main(void)
         TEST(test_others_finish_meanwhile),
         TEST(test_nobody_has_it_underway),
         TEST(test_how_long_it_is_underway),
+        cmocka_unit_test(test_a_batch_is_underway),
         TEST(test_what_is_resumed_is_marked),
         TEST(test_session_is_lost_while_resuming),
         TEST(test_unconfirmed_when_resumed),
