@@ -310,7 +310,7 @@ static void tell_silence(const wb_lot *lot, const wb_lot_entry *entry, int level
 /* By the clock that knows best when something is due; nobody else counts this in the endpoint's numbers. */
 static void tally_sent(wb_lot *lot)
 {
-    const int64_t now = wb_pipeline_store_due_now(lot->pipeline);
+    const int64_t now = wb_pipeline_due_now(lot->pipeline);
     for (size_t i = 0; i < lot->count; i++)
         if (lot->entries[i].operation && lot->entries[i].operation->result == WB_OK)
             wb_tally_observe(&lot->pipeline->tally, WB_HISTOGRAM_LATENESS, now - lot->entries[i].due);

@@ -600,6 +600,5 @@ int wb_endpoint_send(wb_endpoint *e, const wb_sender *sender, wb_window *window,
     wb_window_keep_undone(window);
     return r != WB_OK || !window->count
                ? r
-               : e->pipeline.transport_ops->send(sender->transport, window->operations, window->count,
-                                                 deadline, error);
+               : wb_window_hand_over(&e->pipeline, sender->transport, window->operations, window->count, deadline, error);
 }

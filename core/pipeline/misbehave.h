@@ -5,7 +5,7 @@
  * not_mandatory, forgotten_before_remembered for the crash suite; blame, unmovable, poison_operation, wrong_fault, lost_copy,
  * shared_retry, unknown_is_given_back, stored_behind, sweep_stops, uncounted_attempt, immediate_id,
  * suspect_across_endpoints, no_scout, one_handler, other_takes_all, delay_needs_outbox, retry_needs_outbox, poller_apart,
- * delay_by_database, delay_insisted, refused_is_cleared, end_of_store, copy_expires, audit_expires,
+ * delay_by_database, delay_by_host, delay_insisted, refused_is_cleared, end_of_store, copy_expires, audit_expires,
  * span_lost, delay_not_made_good, noted_twice, sweep_waits,
  * delay_runs_again for the simulation.
  */

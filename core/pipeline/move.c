@@ -52,7 +52,7 @@ void wb_move_prepare(wb_worker *w, wb_item *item)
     const wb_pipeline *p = w->pipeline;
     const wb_recoverability policy = wb_pipeline_policy(p, item->message.type);
     const wb_retry_question question = { item->incoming, &item->failure,
-                                         p->ordered && item->incoming->key_size, wb_pipeline_delay_now(p) };
+                                         p->ordered && item->incoming->key_size, wb_pipeline_now(p) };
     wb_item_change(item, WB_ITEM_MOVING);
     item->delay = wb_recover_delay(&policy, &question);
     if (item->delay && (p->outbox || !wb_bug("retry_needs_outbox")))

@@ -17,7 +17,7 @@
 
 static int64_t now_of(const void *clock)
 {
-    return wb_pipeline_delay_now(clock);
+    return wb_bug("delay_by_host") ? wb_clock_wall() : wb_pipeline_now(clock);
 }
 
 void wb_pipeline_init(wb_pipeline *p)
@@ -67,11 +67,6 @@ wb_recoverability wb_pipeline_policy(const wb_pipeline *p, const char *type)
     return policy;
 }
 
-static int is_by_transport(const wb_pipeline *p)
-{
-    return p->origin.delays == WB_DELAYS_BY_TRANSPORT && !wb_bug("delay_by_database");
-}
-
 static int64_t now_by(int64_t offset)
 {
     return offset ? wb_clock_steady() + offset : wb_clock_wall();
@@ -82,19 +77,14 @@ int64_t wb_pipeline_now(const wb_pipeline *p)
     return now_by(atomic_load(&p->time_offset));
 }
 
-int64_t wb_pipeline_delay_now(const wb_pipeline *p)
-{
-    return is_by_transport(p) ? wb_clock_wall() : wb_pipeline_now(p);
-}
-
 int64_t wb_pipeline_due_now(const wb_pipeline *p)
 {
-    return is_by_transport(p) ? wb_clock_wall() : wb_pipeline_store_due_now(p);
+    return now_by(wb_bug("delay_by_host") ? 0 : atomic_load(&p->due_offset));
 }
 
-int64_t wb_pipeline_store_due_now(const wb_pipeline *p)
+int64_t wb_pipeline_host_ahead(const wb_pipeline *p)
 {
-    return now_by(atomic_load(&p->due_offset));
+    return wb_bug("delay_by_database") ? 0 : wb_clock_wall() - wb_pipeline_due_now(p);
 }
 
 void wb_pipeline_set_time(wb_pipeline *p, int64_t wall, int64_t asked)

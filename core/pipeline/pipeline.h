@@ -109,16 +109,14 @@ static inline int wb_has_transport_transaction(const wb_pipeline *p)
 /** What becomes of messages of that type (NULL: it is not known) that fail. */
 wb_recoverability wb_pipeline_policy(const wb_pipeline *p, const char *type);
 
-/** Now, by the clock that records are aged by: the database's where it has told. */
+/** Now, by the clock that records are aged and delays are counted by: the database's where it has told. */
 int64_t wb_pipeline_now(const wb_pipeline *p);
-/** Now, by the clock that delays are counted by: the database's where a store keeps them; where the
- *  broker does this host's, which the transport compares with. */
-int64_t wb_pipeline_delay_now(const wb_pipeline *p);
 /** The same for what was due: a time that has come by that clock for sure. (What is to be due later counts
- *  from wb_pipeline_delay_now(), which is not behind it: neither makes a delay shorter.) */
+ *  from wb_pipeline_now(), which is not behind it: neither makes a delay shorter.) */
 int64_t wb_pipeline_due_now(const wb_pipeline *p);
-/** The same for what a store made due, whoever delays by now: it may only be drained. */
-int64_t wb_pipeline_store_due_now(const wb_pipeline *p);
+/** How far this host's clock is ahead of wb_pipeline_due_now(). A transport that delays compares with the host's, which may be
+ *  wrong, and be set while what is due later waits to be sent. */
+int64_t wb_pipeline_host_ahead(const wb_pipeline *p);
 /** The database has told its time. It counts from when it was `asked` (wb_clock_steady()): a slow answer makes
  *  ours later than the database's, never earlier, so that no delay becomes shorter. */
 void wb_pipeline_set_time(wb_pipeline *p, int64_t wall, int64_t asked);

@@ -118,7 +118,7 @@ static void send_again(wb_worker *w, wb_item *item, const wb_session_control *ne
     memset(&item->operations, 0, sizeof item->operations);
     wb_operation *operation = wb_session_control_again(p->origin.endpoint.value, item->incoming, next, &w->arena,
                                                        &item->operations);
-    operation->deliver_at = wb_pipeline_delay_now(p) + next->increment;
+    operation->deliver_at = wb_pipeline_now(p) + next->increment;
 }
 
 /* Where too many do, one is given up: the sweeper sends what its session committed, if it did. */

@@ -145,14 +145,31 @@ static int is_time_up(const wb_outlet *outlet)
     return outlet->until && wb_clock_monotonic() >= outlet->until;
 }
 
+/* Any two times: stored operations are whoever's. */
+static void set_ahead(wb_operation *const *operations, size_t count, int64_t by)
+{
+    for (size_t i = 0; by && i < count; i++)
+        if (operations[i]->deliver_at)
+            operations[i]->deliver_at = (int64_t)((uint64_t)operations[i]->deliver_at + (uint64_t)by);
+}
+
+int wb_window_hand_over(const wb_pipeline *p, wb_transport_session *session, wb_operation *const *operations, size_t count,
+                        int64_t deadline, wb_error *error)
+{
+    const int64_t ahead = wb_pipeline_host_ahead(p);
+    set_ahead(operations, count, ahead);
+    int r = p->transport_ops->send(session, operations, count, deadline, error);
+    set_ahead(operations, count, -ahead);
+    return r;
+}
+
 static int try_once(const wb_window *part, wb_outlet *outlet, wb_error *error)
 {
-    const wb_pipeline *p = outlet->pipeline;
     if (outlet->beat)
         atomic_store(outlet->beat, wb_clock_monotonic());
     doubt(part);
-    int r = p->transport_ops->send(outlet->session, part->operations, part->count,
-                                   wb_clock_monotonic() + patience(outlet), error);
+    int r = wb_window_hand_over(outlet->pipeline, outlet->session, part->operations, part->count,
+                                wb_clock_monotonic() + patience(outlet), error);
     error->result = r;
     note_outcomes(part, outlet);
     return r;

@@ -52,6 +52,11 @@ void wb_window_add_groups(wb_window *window, const wb_operation_group *groups);
 /** Leave in it what is neither confirmed nor refused for good. */
 void wb_window_keep_undone(wb_window *window);
 
+/** One call of the transport's send(). It is told when operations are due by this host's clock as that is now: they are
+ *  as they were when it returns, but for their outcomes. */
+int wb_window_hand_over(const wb_pipeline *p, wb_transport_session *session, wb_operation *const *operations, size_t count,
+                        int64_t deadline, wb_error *error);
+
 /** Send until every operation has an outcome; those that are due later are stored, where a store
  *  keeps them (defer.h), and a failure of that is told by outlet->storage_failed.
  *  @return WB_OK; WB_IN_DOUBT: what is neither WB_OK nor WB_REJECT is not confirmed, on a second

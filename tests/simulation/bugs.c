@@ -66,6 +66,7 @@ const sim_bug sim_bugs[] = {
     { "early_delay", "native", 0, 1 },
     { "delay_by_database", "native_host_ahead", 0, 1 },
     { "delay_by_database", "native_host_behind", 0, 1 },
+    { "delay_by_host", "native_host_set", 0, 1 },
     { "delay_insisted", "native_refused", 0, 1 },
     { "refused_is_cleared", "native_refused_poison", 0, 1 },
     { "delay_not_made_good", "delayed_ends", 0, 1 },

@@ -182,6 +182,26 @@ static void drive_host_behind(void)
     drive_host_wrong(-SIM_HOUR);
 }
 
+/* Some jump while what was committed waits for the broker. */
+static void drive_host_set(void)
+{
+    sim_drive_start();
+    for (int i = 0; i < 4; i++) {
+        sim_sleep(sim_random_between(500 * WB_MILLISECOND, 4 * WB_SECOND));
+        sim_outage_start(SIM_BROKER_DOWN, sim_now() + sim_random_between(WB_SECOND, 8 * WB_SECOND));
+        sim_sleep(sim_random_between(0, WB_SECOND));
+        for (int process = 1; process <= (int)the_shape.processes; process++)
+            sim_set_wall_offset(process, sim_random_between(-1, 1) * SIM_HOUR);
+    }
+    sim_scene_end(SIM_SOON);
+}
+
+static void prepare_host_set(void)
+{
+    prepare_trouble();
+    the_shape.late_max = 120 * WB_SECOND;
+}
+
 const sim_scenario sim_scenarios_native[] = {
     { "native", "a broker that delays by itself, with outbox", prepare_outbox, sim_scene_soon },
     { "native_plain", "the same without outbox", prepare_plain, sim_scene_soon },
@@ -210,5 +230,6 @@ const sim_scenario sim_scenarios_native[] = {
     { "native_host_ahead", "the hosts' clocks are an hour ahead", prepare_outbox,
       drive_host_ahead },
     { "native_host_behind", "and an hour back", prepare_outbox, drive_host_behind },
+    { "native_host_set", "they are set while the broker is away", prepare_host_set, drive_host_set },
     { NULL, NULL, NULL, NULL },
 };
