@@ -23,7 +23,7 @@ static void judge(int64_t difference, const wb_finding_place *at, wb_findings *f
     (void)wb_duration_format((size + WB_SECOND / 2) / WB_SECOND * WB_SECOND, span);
     wb_findings_add(findings, at, WB_FINDING_WARNING, "clocks-differ", REMEDY,
                     "the database's clock is %s %s this host's: ages of ids and due times go by the database, times in "
-                    "messages by this host, so what expires, or is delayed by the broker or by others, does so early or late",
+                    "messages by this host, so what expires, or is delayed by others, does so early or late",
                     span, difference < 0 ? "behind" : "ahead of");
 }
 

@@ -61,6 +61,11 @@ static int open_storage(wb_housekeeper *keeper, wb_storage_session **ret_storage
 {
     wb_pipeline *p = keeper->pipeline;
     int r = p->persistence_ops->open(p->persistence, ret_storage, error);
+    /* what is due, and what is old, is so by its clock; where nobody else works, nobody has asked it */
+    if (r == WB_OK && (r = wb_pipeline_ask_time(p, *ret_storage, error)) != WB_OK) {
+        p->persistence_ops->close(*ret_storage);
+        *ret_storage = NULL;
+    }
     error->result = r;
     if (r == WB_OK)
         wb_waiter_met(&keeper->database);

@@ -226,7 +226,7 @@ static int fix_due(const wb_origin *origin, int kind, const wb_outgoing *outgoin
         return WB_REJECT;
     if (!outgoing->delay && !outgoing->deliver_at)
         return WB_OK;
-    int64_t now = origin->now ? origin->now(origin->clock) : wb_clock_wall();
+    int64_t now = wb_origin_now(origin);
     if (outgoing->delay > WB_OUTGOING_DELAY_MAX || outgoing->deliver_at > now + WB_OUTGOING_DELAY_MAX)
         return reject(error, WB_CAUSE_TOO_LARGE, "an outgoing message is delayed by more than 3650 days");
     if (outgoing->delay)

@@ -7,6 +7,7 @@
 
 #include <waybill/handler.h>
 
+#include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/type_bases.h"
 #include "core/message/operations.h"
@@ -39,7 +40,7 @@ typedef struct wb_origin {
     int delays; /* WB_DELAYS_BY_x: who delays what it sends */
     int expires; /* whether the transport lets messages expire */
     int cannot_publish; /* whether it has no subscribers */
-    /* The clock that delays are counted by: that of who keeps them. NULL: this host's wall clock. */
+    /* The clock that delays are counted by: the database's. NULL: this host's wall clock. */
     int64_t (*now)(const void *clock);
     const void *clock;
 } wb_origin;
@@ -48,6 +49,12 @@ typedef struct wb_origin {
 static inline const char *wb_origin_queue(const wb_origin *origin)
 {
     return origin->queue ? origin->queue : origin->endpoint.value;
+}
+
+/** Now, by the clock that delays are counted by. */
+static inline int64_t wb_origin_now(const wb_origin *origin)
+{
+    return origin->now ? origin->now(origin->clock) : wb_clock_wall();
 }
 
 /** The name is kept, not copied. Main thread. */

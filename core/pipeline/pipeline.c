@@ -84,7 +84,11 @@ int64_t wb_pipeline_due_now(const wb_pipeline *p)
 
 int64_t wb_pipeline_host_ahead(const wb_pipeline *p)
 {
-    return wb_bug("delay_by_database") ? 0 : wb_clock_wall() - wb_pipeline_due_now(p);
+    const int64_t offset = wb_bug("delay_by_database") || wb_bug("delay_by_host") ? 0 : atomic_load(&p->due_offset);
+    if (!offset)
+        return 0;
+    const int64_t now = now_by(offset); /* the first: whoever is kept in between makes it late, not early */
+    return wb_clock_wall() - now;
 }
 
 void wb_pipeline_set_time(wb_pipeline *p, int64_t wall, int64_t asked)

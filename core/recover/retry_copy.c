@@ -91,16 +91,16 @@ static wb_header make_header(wb_arena *arena, const char *name, const char *valu
     return (wb_header){ name, wb_arena_copy(arena, value, size), strlen(name), size };
 }
 
-/* The first one's time stays: it is what ends the tries after a day. */
-static wb_header make_timestamp(const wb_incoming *incoming, wb_arena *arena)
+/* The first one's time stays: it is what ends the tries after a day, by the clock that they are due by. */
+static wb_header make_timestamp(const wb_origin *origin, const wb_incoming *incoming, wb_arena *arena)
 {
     char now[WB_TIMESTAMP_SIZE];
     const wb_header *first = find_first(incoming);
-    wb_clock_format_wire(wb_clock_wall(), now);
+    wb_clock_format_wire(wb_origin_now(origin), now);
     return first ? *first : make_header(arena, WB_HEADER_RETRIES_TIMESTAMP, now);
 }
 
-static void add_headers(const wb_incoming *incoming, wb_arena *arena, wb_operation *operation)
+static void add_headers(const wb_origin *origin, const wb_incoming *incoming, wb_arena *arena, wb_operation *operation)
 {
     char number[12];
     wb_header *headers = wb_arena_alloc(arena, (incoming->header_count + 2) * sizeof *headers);
@@ -111,7 +111,7 @@ static void add_headers(const wb_incoming *incoming, wb_arena *arena, wb_operati
     (void)snprintf(number, sizeof number, "%" PRIu32,
                    wb_recover_retries(incoming->headers, incoming->header_count) + 1);
     headers[count++] = make_header(arena, WB_HEADER_RETRIES, number);
-    headers[count++] = make_timestamp(incoming, arena);
+    headers[count++] = make_timestamp(origin, incoming, arena);
     operation->headers = headers;
     operation->header_count = count;
 }
@@ -125,7 +125,7 @@ wb_operation *wb_recover_retry_operation(const wb_origin *origin, const wb_incom
     operation->destination = wb_origin_queue(origin);
     operation->id = incoming->id;
     operation->id_size = incoming->id_size;
-    add_headers(incoming, arena, operation);
+    add_headers(origin, incoming, arena, operation);
     operation->body = incoming->body;
     operation->body_size = incoming->body_size - (wb_bug("retry_cuts_body") ? 1 : 0);
     operation->key = incoming->key;

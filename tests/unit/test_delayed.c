@@ -1694,7 +1694,8 @@ static void test_copy_that_is_retried(void **state)
     const wb_incoming returned = { .id = "id", .id_size = 2, .headers = headers + 2, .header_count = 2 };
     copy = wb_recover_retry_operation(&pipeline.origin, &returned, 77, &arena, &list);
     assert_int_equal(copy->header_count, 3);
-    assert_string_not_equal(WB_HEADERS_FIND(copy->headers, 3, WB_HEADER_RETRIES_TIMESTAMP)->value, headers[2].value);
+    /* by the clock that they are due by: it ends them after a day */
+    assert_int_equal(strncmp(WB_HEADERS_FIND(copy->headers, 3, WB_HEADER_RETRIES_TIMESTAMP)->value, "1970-01-01 00:16:4", 18), 0);
 }
 
 /* Its workers have nothing to ask the database for. */

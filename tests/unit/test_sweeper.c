@@ -15,6 +15,7 @@
 
 #include "core/base/buffer.h"
 #include "core/base/clock.h"
+#include "core/endpoint/housekeeper.h"
 #include "core/endpoint/sweeper.h"
 #include "core/message/ids.h"
 #include "core/message/operations.h"
@@ -35,6 +36,8 @@ static wb_sweep_result done;
 static char sent[16]; /* first letters of the ids */
 static const char *deadly; /* first letters of the ids that end the session */
 static int opened, closed; /* sessions */
+static int64_t put_due, told; /* when what is put is due; what the transport heard last */
+static int64_t database_behind; /* its clock */
 static uint64_t refused_row; /* has to be there until what it holds is parked */
 
 static row *find(uint64_t number)
@@ -96,8 +99,31 @@ static int commit(wb_storage_session *s, wb_commit *commit, wb_error *error)
     return WB_OK;
 }
 
-static const wb_persistence_ops persistence_ops = { .struct_size = sizeof persistence_ops, .begin = begin, .commit = commit,
-                                                    .mark = mark, .next_pending = next_pending };
+static int open_storage(wb_persistence *p, wb_storage_session **ret_session, wb_error *error)
+{
+    static char session;
+    (void)p, (void)error;
+    opened++;
+    *ret_session = (wb_storage_session *)&session;
+    return WB_OK;
+}
+
+static void close_storage(wb_storage_session *s)
+{
+    (void)s;
+    closed++;
+}
+
+static int tell_time(wb_storage_session *s, int64_t *ret_wall, wb_error *error)
+{
+    (void)s;
+    *ret_wall = wb_clock_wall() - database_behind;
+    return database_behind ? WB_OK : wb_error_set(error, WB_NOT_CONNECTED, WB_CAUSE_OTHER, 0, "it is away");
+}
+
+static const wb_persistence_ops persistence_ops = { .struct_size = sizeof persistence_ops, .open = open_storage,
+                                                    .close = close_storage, .clock = tell_time, .begin = begin,
+                                                    .commit = commit, .mark = mark, .next_pending = next_pending };
 
 /* ---- the broker ------------------------------------------------------------------------ */
 
@@ -126,6 +152,7 @@ static int send_all(wb_transport_session *s, wb_operation *const *operations, si
         operations[i]->cause = WB_CAUSE_UNROUTABLE;
         operations[i]->reason = "no such queue";
         (void)strncat(sent, operations[i]->id, 1);
+        told = operations[i]->deliver_at;
         if (strchr(deadly, operations[i]->id[0])) {
             operations[i]->result = WB_IN_DOUBT;
             return wb_error_set(error, WB_NOT_CONNECTED, WB_CAUSE_OTHER, 0, "the session is lost");
@@ -155,6 +182,7 @@ static void encode(const char *id, const char *destination, wb_buffer *bytes)
     operation->id = id;
     operation->id_size = 1;
     operation->body = "";
+    operation->deliver_at = put_due;
     wb_operations_encode_start(bytes);
     assert_int_equal(wb_operations_encode_group(bytes, "cause", 5, &list), 1);
     wb_arena_free(&arena);
@@ -207,6 +235,7 @@ static int set_up(void **state)
     refused_row = 0;
     deadly = "";
     opened = closed = 0;
+    put_due = told = database_behind = 0;
     return 0;
 }
 
@@ -347,6 +376,28 @@ static void test_rows_that_break_sessions(void **state)
     assert_int_equal(opened, 7); /* that of "e" went on */
 }
 
+/* Of an endpoint that only sends, whose sessions nobody opens: nobody else has asked the database. */
+static void test_a_round_goes_by_the_databases_clock(void **state)
+{
+    wb_housekeeper keeper;
+    (void)state;
+    pipeline.origin.delays = WB_DELAYS_BY_TRANSPORT;
+    wb_housekeeper_init(&keeper, &pipeline, HOUR, 0);
+    put_due = wb_clock_wall() - HOUR + 600 * WB_SECOND;
+    put_operation("a", "queue", HOUR + 90 * WB_SECOND);
+    sent[0] = '\0';
+    for (int rounds = 0; rounds < 3; rounds++)
+        wb_housekeeper_round(&keeper); /* it does not say */
+    assert_string_equal(sent, "");
+    database_behind = HOUR;
+    for (int rounds = 0; rounds < 2; rounds++) /* a row is seen twice first */
+        wb_housekeeper_round(&keeper);
+    assert_string_equal(sent, "a");
+    assert_in_range(told, put_due + HOUR, put_due + HOUR + WB_SECOND);
+    assert_int_equal(opened, closed);
+    wb_sweep_forget(&keeper.memory);
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
@@ -359,6 +410,7 @@ int main(void)
         TEST(test_rows_of_a_later_version_stay),
         TEST(test_sessions_that_break),
         TEST(test_rows_that_break_sessions),
+        TEST(test_a_round_goes_by_the_databases_clock),
     };
     return cmocka_run_group_tests_name("sweeper", tests, NULL, NULL);
 }

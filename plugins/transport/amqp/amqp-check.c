@@ -215,7 +215,7 @@ void wb_amqp_check_missing(wb_amqp_sender *sender)
 
 /* ---- delayed --------------------------------------------------------------------- */
 
-/* By the clock that the host fixed the time with. */
+/* By this machine's clock, as the host says it (transport.h). */
 static int64_t delay_of(const wb_operation *operation)
 {
     struct timespec now;

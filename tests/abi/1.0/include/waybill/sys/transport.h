@@ -106,7 +106,8 @@ typedef struct wb_operation {
     /** Filled by send() with WB_REJECT: why, in words; owned by the session, valid
      *  until its next call. */
     const char *reason;
-    /** 0, or when it is due: nanoseconds since 1970 UTC. Only a transport with WB_CAP_DELAY is
+    /** 0, or when it is due: nanoseconds since 1970 UTC, by this machine's clock as it is when
+     *  send() is called; compare it then, that clock may be set. Only a transport with WB_CAP_DELAY is
      *  handed a time that has not come yet; send() confirms that the message waits durably, to
      *  be delivered not before then. Whatever it takes for that beyond the message's own headers
      *  (a header that says how long, say) is the transport's. A time that has come is no delay. */
