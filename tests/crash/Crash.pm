@@ -15,6 +15,8 @@ use strict;
 use warnings;
 use POSIX ();
 use Time::HiRes qw(sleep time);
+use lib "$ENV{top_srcdir}/tests/support";
+use Process;
 
 our $build  = $ENV{top_builddir} || die "top_builddir is not set: run this through make\n";
 our $source = $ENV{top_srcdir}   || die "top_srcdir is not set: run this through make\n";
@@ -194,19 +196,9 @@ sub log_says {    # whether a line of the endpoint's log holds the text
     return scalar grep { index($_, $text) >= 0 } <$file>;
 }
 
-# Whoever has not come that far yet ends by SIGTERM as any program does, and not in order. Nor has a child of this one that is
-# about to become an endpoint: perl forks with every signal blocked.
-sub waits_for_sigterm {
-    my ($pid) = @_;
-    return 0 if (readlink "/proc/$pid/exe" // '') eq readlink "/proc/$$/exe";
-    open my $file, '<', "/proc/$pid/status" or return 1;    # it has ended
-    my ($blocked) = map { /^SigBlk:\s*(\w+)/ } <$file>;
-    return !defined $blocked || hex(substr $blocked, -4) & 1 << 14;
-}
-
 sub kill_all {
     my ($self, $signal) = @_;
-    $self->wait_for(10, sub { $self->reap; !grep { !waits_for_sigterm($_) } @{ $self->{processes} } }) if $signal eq 'TERM';
+    $self->wait_for(10, sub { $self->reap; !grep { !Process::waits_for_sigterm($_) } @{ $self->{processes} } }) if $signal eq 'TERM';
     kill $signal, @{ $self->{processes} };
     return $self->wait_for(30, sub { !$self->reap });
 }

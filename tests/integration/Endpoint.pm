@@ -23,6 +23,7 @@ use Time::HiRes qw(sleep time);
 use Test::More;
 use lib "$ENV{top_srcdir}/tests/support";
 use Amqp;
+use Process;
 use SqlClient;
 use SqliteFile;
 
@@ -202,6 +203,8 @@ sub start { my ($self) = @_; my $pid = $self->spawn($self->{log}, 'run', '-c', $
 sub stop {    # of all processes: the worst exit code
     my ($self, $signal) = @_;
     my @pids = splice @{ $self->{processes} };
+    my $end = time + 10;
+    sleep 0.01 while !$signal && time < $end && grep { !has_ended($_) && !Process::waits_for_sigterm($_) } @pids;
     kill $signal || 'TERM', grep { !has_ended($_) } @pids;
     my @codes = map { $self->await_exit($_) // 'does not end' } @pids;
     return (grep { $_ ne 0 } @codes)[0] // 0;
