@@ -137,6 +137,10 @@ sub certify {
         . "cat '$d/$name.crt' @{[ $by ? \"'$d/$by.crt'\" : '' ]} >'$d/$name.pem' && chmod 0600 '$d/$name.key' && chmod 0644 '$d/$name.pem'");
 }
 is certify('root', undef, 1) + certify('between', 'root', 1) + certify('cert', 'between') + certify('cert2', 'between'), 0, 'certificates' or diag Endpoint::read_file("$d/openssl");
+# As long as the other: signatures are of several lengths, and that alone would tell them apart.
+sub size_of { my ($name) = @_; return 0 + `openssl x509 -in '$d/$name.crt' -outform DER | wc -c` }
+for (1 .. 100) { last if size_of('cert2') == size_of('cert'); certify('cert2', 'between') }
+is size_of('cert2'), size_of('cert'), 'as long as each other';
 umask 0077;
 Endpoint::write_file("$d/token", "0123456789abcdef0123\n");
 Endpoint::write_file("$d/other", "0123456789abcdef0124\n");
