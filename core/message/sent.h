@@ -15,8 +15,8 @@ typedef struct wb_sent {
     int64_t since;   /* when that began, by the wall clock */
 } wb_sent;
 
-/** @return wall clock nanoseconds by the sender's clock (its database's: what was delayed), or 0: there is no such header, or it cannot be read, or names a
- *  year outside of 2000 to 2199, which is no time anything was sent. */
+/** @return wall clock nanoseconds by the sender's clock (its database's: what was delayed), or 0: there is no such
+ *  header, or it cannot be read, or names a year outside of 2000 to 2199, which is no time anything was sent. */
 int64_t wb_sent_read(wb_sent *sent, const wb_header *headers, size_t count);
 
 #endif

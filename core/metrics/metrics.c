@@ -270,8 +270,8 @@ const wb_metric wb_metrics[] = {
     { .name = "waybill_critical_time_seconds",
       .unit = "seconds",
       .type = WB_METRIC_HISTOGRAM,
-      .help = "Time from when a message was sent, by its sender's clock, or due, by its database's, to the commit of its effect. Of more than "
-              "seven days seven are in the sum.",
+      .help = "Time from when a message was sent, by its sender's clock, or due, by its database's, to the commit of its "
+              "effect. Of more than seven days seven are in the sum.",
       .panel = "Critical time",
       .alert = { "WaybillCriticalTime",
                  "histogram_quantile(0.95, sum by (endpoint, le) (rate($metric_bucket[5m]))) > 60", "10m",
