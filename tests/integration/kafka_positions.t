@@ -19,10 +19,11 @@ sub table {
 }
 sub count { my ($e, $suffix) = @_; return ($e->sql('select count(*) from ' . table($e, $suffix)))[0][0] }
 
-# Who has left the group, and who was only stopped, is a member until its session has timed out.
+# Who has left the group, and who was only stopped, is a member until its session has timed out; who was stopped while it
+# waited to be let in begins that session when another one's is over.
 sub await_nobody {
     my ($e) = @_;
-    $e->wait_for('nobody is in the group any more', sub { my (undef, @members) = $e->tool('', 'crash/sink-kafka', 'members', $e->{name}, $e->{name}); !@members }, 60);
+    $e->wait_for('nobody is in the group any more', sub { my (undef, @members) = $e->tool('', 'crash/sink-kafka', 'members', $e->{name}, $e->{name}); !@members }, 150);
 }
 
 sub counts_effects {
