@@ -3,6 +3,7 @@
 
 #include "core/message/ids.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -13,6 +14,8 @@
 
 #define BATCH_RANDOM_BITS 22
 #define BATCH_RANDOM_MAX ((1u << BATCH_RANDOM_BITS) - 1)
+#define BATCH_STEP_MAX 64u
+#define BATCH_AHEAD_MAX (UINT64_C(100) << BATCH_RANDOM_BITS) /* 100 ms */
 #define BATCH_EPOCH INT64_C(1577836800000) /* 2020-01-01, milliseconds since 1970 */
 
 static void format_uuid(unsigned char bytes[16], unsigned version, char id[WB_GENERATED_ID_SIZE])
@@ -175,11 +178,26 @@ int64_t wb_batch_number_time(uint64_t number)
     return ((int64_t)(number >> BATCH_RANDOM_BITS) + BATCH_EPOCH) * WB_MILLISECOND;
 }
 
+/* In the millisecond of the one before, or a little before it (threads are late), the next is above it: not by one, for a child
+ * of fork() goes on from the same. Else it is drawn. */
+static uint64_t number_after(uint64_t before, uint64_t start, uint32_t random)
+{
+    const int goes_on = before > start && before - start < BATCH_AHEAD_MAX;
+    const uint64_t number = goes_on ? before + 1 + random % BATCH_STEP_MAX : start + 1 + random % BATCH_RANDOM_MAX;
+    return wb_batch_number_is_closed(number) ? number + 1 : number;
+}
+
 uint64_t wb_batch_number(int64_t wall)
 {
+    static _Atomic uint64_t last;
+    const uint64_t start = wb_batch_number_at(wall);
+    uint64_t before = atomic_load(&last), number;
     uint32_t random;
     random_bytes(&random, sizeof random);
-    return wb_batch_number_at(wall) | (1 + random % BATCH_RANDOM_MAX);
+    do
+        number = number_after(before, start, random);
+    while (!atomic_compare_exchange_weak(&last, &before, number));
+    return number;
 }
 
 uint64_t wb_batch_number_closed(int64_t wall, uint64_t after)

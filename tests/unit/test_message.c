@@ -3,11 +3,14 @@
 
 #include "tests/unit/conf_support.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/clock.h"
+#include "core/base/memory.h"
 #include "core/base/sha256.h"
 #include "core/message/header_names.h"
 #include "core/message/ids.h"
@@ -159,6 +162,40 @@ static void test_plain_text(void **state)
     assert_false(wb_text_is_plain("\xed\xa0\x80", 3));     /* half of a pair */
     assert_false(wb_text_is_plain("\xf4\x90\x80\x80", 4)); /* beyond Unicode */
     assert_false(wb_text_is_plain("\xe2\x82", 2));         /* cut */
+}
+
+/* Many in a millisecond, by threads that share a clock: whoever is given one of somebody else's is refused. */
+#define DRAWERS 4
+#define DRAWN 200000
+
+static void *draw_numbers(void *argument)
+{
+    static atomic_int drawn; /* of all: a thousand a millisecond */
+    uint64_t *numbers = argument;
+    for (size_t i = 0; i < DRAWN; i++)
+        numbers[i] = wb_batch_number((INT64_C(1700000000000) + atomic_fetch_add(&drawn, 1) / 1000) * WB_MILLISECOND);
+    return NULL;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    const uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+    return left < right ? -1 : left > right;
+}
+
+static void test_batch_numbers_differ(void **state)
+{
+    (void)state;
+    uint64_t *numbers = wb_alloc_zero((size_t)DRAWERS * DRAWN, sizeof *numbers);
+    pthread_t threads[DRAWERS];
+    for (size_t i = 0; i < DRAWERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, draw_numbers, numbers + i * DRAWN), 0);
+    for (size_t i = 0; i < DRAWERS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    qsort(numbers, (size_t)DRAWERS * DRAWN, sizeof *numbers, compare_numbers);
+    for (size_t i = 1; i < (size_t)DRAWERS * DRAWN; i++)
+        assert_true(numbers[i] != numbers[i - 1] && !wb_batch_number_is_closed(numbers[i]));
+    free(numbers);
 }
 
 static void test_batch_numbers(void **state)
@@ -1060,6 +1097,7 @@ int main(void)
         cmocka_unit_test(test_ordered_ids),
         cmocka_unit_test(test_plain_text),
         cmocka_unit_test(test_batch_numbers),
+        cmocka_unit_test(test_batch_numbers_differ),
         cmocka_unit_test(test_types),
         cmocka_unit_test(test_generic_types),
         cmocka_unit_test(test_types_too_long),
