@@ -61,6 +61,20 @@ static void host_expired(const wb_host *host, size_t count)
         say_expired(self);
 }
 
+static void (*progress_watch)(uint64_t done, uint64_t total);
+
+void wb_host_watch_progress(void (*watch)(uint64_t done, uint64_t total))
+{
+    progress_watch = watch;
+}
+
+static void host_progress(const wb_host *host, uint64_t done, uint64_t total)
+{
+    (void)host;
+    if (progress_watch)
+        progress_watch(done, total);
+}
+
 void wb_host_init(wb_host_instance *instance, const char *endpoint_name, const char *plugin_name)
 {
     instance->host = (wb_host){
@@ -70,6 +84,7 @@ void wb_host_init(wb_host_instance *instance, const char *endpoint_name, const c
         .now = wb_clock_monotonic,
         .crash_point = host_crash_point,
         .expired = host_expired,
+        .progress = host_progress,
     };
     instance->endpoint_name = endpoint_name;
     instance->plugin_name = plugin_name;

@@ -21,6 +21,8 @@ typedef struct wb_host_instance {
 
 /** Fill an instance; both names are kept, not copied. */
 void wb_host_init(wb_host_instance *instance, const char *endpoint_name, const char *plugin_name);
+/** Who is told of the progress of long calls (wb_host.progress), on their thread; NULL: nobody. Main thread, before any other. */
+void wb_host_watch_progress(void (*watch)(uint64_t done, uint64_t total));
 /** The plugin's instance is gone: what was counted and not said yet is said. */
 void wb_host_end(wb_host_instance *instance);
 

@@ -13,6 +13,7 @@
 #include "core/base/buffer.h"
 #include "core/base/log.h"
 #include "core/base/printable.h"
+#include "core/cli/progress.h"
 #include "core/endpoint/rehearsal.h"
 
 #define OPTIONS_MAX 24
@@ -34,6 +35,7 @@ int cli_fail(int code, const char *format, ...)
     va_start(arguments, format);
     (void)vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    cli_progress_end();
     (void)fputs("waybill: ", stderr);
     wb_printable_print(stderr, text, strlen(text));
     (void)fputc('\n', stderr);

@@ -13,6 +13,7 @@
 
 #include "core/base/clock.h"
 #include "core/cli/failed_line.h"
+#include "core/cli/progress.h"
 #include "core/message/failed_id.h"
 
 /* What meets another's transaction is tried again, for so long. */
@@ -54,6 +55,7 @@ static int write_all(const cli_failed_table *t, const cli_failed *found, size_t 
 {
     wb_error error = { 0 };
     for (size_t i = 0; i < count; i++) {
+        cli_progress_set(i);
         const int r = t->ops->get(t->session, found[i].key, found[i].key_size, write_one, output, &error);
         if (r != WB_OK && ferror(output))
             return EX_IOERR; /* told when it is closed */
@@ -68,7 +70,9 @@ int cli_failed_export(const cli_failed_table *table, const cli_failed *found, si
     FILE *output = is_stream(path) ? stdout : open_output(path);
     if (!output)
         return cli_fail(EX_CANTCREAT, "cannot write \"%s\": %s", path, strerror(errno));
+    cli_progress_begin("exporting", "failed messages", count, output == stdout);
     int code = write_all(table, found, count, output);
+    cli_progress_end();
     const int failed = fflush(output) != 0 || ferror(output);
     if ((output != stdout && fclose(output) != 0) || failed)
         code = cli_fail(EX_IOERR, "cannot write \"%s\": %s", path ? path : "-", strerror(errno));
@@ -159,6 +163,7 @@ static int import_lines(const cli_failed_table *t, const char *path, FILE *input
             break;
         }
         code = add_line(t, &line, tell, argument);
+        cli_progress_set(number);
         cli_failed_line_free(&line);
     }
     free(text);
@@ -170,7 +175,9 @@ int cli_failed_import(const cli_failed_table *table, const char *path, cli_faile
     FILE *input = is_stream(path) ? stdin : fopen(path, "rbe");
     if (!input)
         return cli_fail(EX_NOINPUT, "cannot open \"%s\": %s", path, strerror(errno));
+    cli_progress_begin("importing", "failed messages", 0, 1);
     const int code = import_lines(table, is_stream(path) ? "standard input" : path, input, tell, argument);
+    cli_progress_end();
     if (input != stdin)
         (void)fclose(input);
     return code;

@@ -8,6 +8,7 @@
 
 #include "core/base/clock.h"
 #include "core/cli/failures.h"
+#include "core/cli/progress.h"
 
 static int change_once(cli_failures *f, const cli_failed *one, int is_archive, int *ret_was)
 {
@@ -26,24 +27,34 @@ static int change_patiently(cli_failures *f, const cli_failed *one, int is_archi
     return r;
 }
 
-static int change(cli_failures *f, int is_archive)
+static int change_all(cli_failures *f, int is_archive, const char *outcome, size_t *left)
 {
-    const char *outcome = is_archive ? "archived" : "discarded";
-    size_t left = 0;
-    int was, code = cli_failures_find(f);
-    if (code != EX_OK)
-        return code;
-    if (f->is_dry)
-        return cli_failures_would(f, outcome);
+    int was;
     for (size_t i = 0; i < f->count; i++) {
         const int r = change_patiently(f, &f->found[i], is_archive, &was);
+        cli_progress_set(i);
         if (r == WB_IN_DOUBT)
             return cli_fail(EX_TEMPFAIL, "whether it was done is not known, try again: %s", f->error.text);
         if (r != WB_OK)
             return cli_failures_fail(f);
-        left += cli_failures_tell_change(f, &f->found[i], was, outcome);
+        *left += cli_failures_tell_change(f, &f->found[i], was, outcome);
     }
-    return cli_failures_finish(f, left);
+    return EX_OK;
+}
+
+static int change(cli_failures *f, int is_archive)
+{
+    const char *outcome = is_archive ? "archived" : "discarded";
+    size_t left = 0;
+    int code = cli_failures_find(f);
+    if (code != EX_OK)
+        return code;
+    if (f->is_dry)
+        return cli_failures_would(f, outcome);
+    cli_progress_begin(is_archive ? "archiving" : "discarding", "failed messages", f->count, !f->is_json);
+    code = change_all(f, is_archive, outcome, &left);
+    cli_progress_end();
+    return code == EX_OK ? cli_failures_finish(f, left) : code;
 }
 
 int cli_failures_archive(cli_failures *f)

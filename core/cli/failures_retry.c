@@ -11,6 +11,7 @@
 #include "core/base/clock.h"
 #include "core/cli/content.h"
 #include "core/cli/failures.h"
+#include "core/cli/progress.h"
 #include "core/failures/retry.h"
 #include "core/session/sessions.h"
 
@@ -66,10 +67,13 @@ static int retry_found(cli_failures *f, const wb_failed_edit *edit)
 {
     retries all = { .f = f, .edit = edit };
     int code = start_sessions(&all);
+    cli_progress_begin("retrying", "failed messages", f->count, !f->is_json);
     for (size_t at = 0; at < f->count && code == EX_OK; at += WB_FAILED_RETRY_LOT) {
         const size_t rest = f->count - at;
+        cli_progress_set(at);
         code = retry_lot(&all, &f->found[at], rest < WB_FAILED_RETRY_LOT ? rest : WB_FAILED_RETRY_LOT);
     }
+    cli_progress_end();
     wb_sessions_stop(all.sessions, f->setup->config->shutdown_timeout);
     return code == EX_OK ? cli_failures_finish(f, all.left) : code;
 }

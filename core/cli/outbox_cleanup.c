@@ -11,6 +11,7 @@
 
 #include "core/base/clock.h"
 #include "core/cli/outbox.h"
+#include "core/cli/progress.h"
 #include "core/config/units.h"
 #include "core/message/ids.h"
 
@@ -82,6 +83,7 @@ static int remove_all(cli_outbox *o, const wb_records *records, uint64_t before,
     while (r == WB_OK && *left && (!since || wb_clock_monotonic() - since < PATIENCE)) {
         r = wb_clean_up_step(o->pipeline, records, before, &pace, WB_NEVER, &step, &o->error);
         *removed += step;
+        cli_progress_set(*removed);
         if (step)
             since = 0;
         else if (r == WB_OK)
@@ -109,9 +111,11 @@ int cli_outbox_cleanup(cli_outbox *o)
         return code;
     if (o->is_dry)
         return print_count(o, &own, before);
+    cli_progress_begin("removing", "records", 0, 0);
     int r = remove_all(o, &own, before, &removed, &left);
     if (r == WB_OK && o->store.ops)
         r = remove_all(o, &o->store, before, &removed, &left_in_store);
+    cli_progress_end();
     left += left_in_store;
     print(o, removed, r == WB_OK && left);
     if (r != WB_OK)

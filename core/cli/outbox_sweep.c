@@ -10,6 +10,7 @@
 
 #include "core/base/clock.h"
 #include "core/cli/outbox.h"
+#include "core/cli/progress.h"
 #include "core/endpoint/backlog.h"
 #include "core/endpoint/sweeper.h"
 #include "core/message/ids.h"
@@ -24,7 +25,8 @@ static int sweep(cli_outbox *o, int64_t older_than, wb_sweep_result *ret_sum)
 {
     wb_sweep_memory memory = { 0 };
     wb_sweep_result each = { 0 };
-    const wb_sweep_order order = { .until = wb_clock_monotonic() + PATIENCE, .older_than = older_than };
+    const wb_sweep_order order = { .until = wb_clock_monotonic() + PATIENCE, .older_than = older_than,
+                                   .passed = cli_progress_set };
     atomic_store(&o->pipeline->sweep_parked, o->is_parked);
     int r = wb_sweep(o->pipeline, o->session, &memory, &order, ret_sum, &o->error);
     if (r == WB_OK && memory.count) {
@@ -55,7 +57,9 @@ int cli_outbox_sweep(cli_outbox *o)
     wb_backlog old, all;
     wb_error error = { 0 };
     int64_t older_than = o->older_than < 0 ? o->pipeline->sweep_after : o->older_than;
+    cli_progress_begin("sweeping", "pending rows", 0, 0);
     int swept = sweep(o, older_than, &done);
+    cli_progress_end();
     int r = wb_backlog_look(o->pipeline, o->session, wb_batch_number_at(o->now - older_than), 0, &old, &error);
     if (r == WB_OK)
         r = wb_backlog_look(o->pipeline, o->session, UINT64_MAX, 0, &all, &error);

@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <sysexits.h>
 
+#include "core/base/host.h"
 #include "core/cli/cli.h"
+#include "core/cli/progress.h"
 #include "core/endpoint/endpoint.h"
 #include "core/endpoint/subscribed.h"
 
@@ -94,7 +96,10 @@ static int install_or_print(const wb_endpoint_setup *setup, wb_endpoint *endpoin
             (void)printf("-- endpoint \"%s\", in its deduplication store\n%s\n", name, store);
         return WB_OK;
     }
+    cli_progress_begin("subscribing", "types", 0, 0);
+    wb_host_watch_progress(cli_progress_tell);
     int r = wb_endpoint_install(endpoint, error);
+    cli_progress_end();
     if (r == WB_OK)
         (void)printf("endpoint \"%s\": installed\n", name);
     if (r == WB_OK)

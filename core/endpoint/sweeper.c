@@ -39,6 +39,7 @@ typedef struct {
     uint64_t batch; /* its number; 0: there was none */
     uint64_t reached; /* the last row the walk came to */
     size_t passed;    /* rows the walk has left behind */
+    void (*tell)(uint64_t rows); /* is told of these; NULL: nobody is */
     const wb_sweep_memory *before;
     wb_sweep_memory after;
     uint64_t young; /* ordinary rows from this number on are left to their workers */
@@ -339,6 +340,8 @@ static int walk(round *r)
         r->reached = r->batch;
         result = sweep_row(r);
         r->passed++;
+        if (r->tell)
+            r->tell(r->passed);
         if (result == WB_OK)
             result = wb_bug("sweep_stops") && r->window.count ? WB_RETRY : next_row(r, end);
     }
@@ -359,7 +362,8 @@ static void give_back(round *r)
 int wb_sweep(wb_pipeline *p, wb_storage_session *storage, wb_sweep_memory *memory, const wb_sweep_order *order,
              wb_sweep_result *ret_result, wb_error *error)
 {
-    round r = { .pipeline = p, .storage = storage, .before = memory, .until = order->until, .error = error };
+    round r = { .pipeline = p, .storage = storage, .before = memory, .until = order->until,
+                .tell = order->passed, .error = error };
     r.young = wb_batch_number_at(wb_pipeline_now(p) - order->older_than);
     r.due = wb_batch_number_at(wb_pipeline_now(p) - p->sweep_after);
     wb_arena_init(&r.arena, 64 * 1024);

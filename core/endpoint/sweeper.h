@@ -30,6 +30,7 @@ typedef struct wb_sweep_memory {
 typedef struct wb_sweep_order {
     int64_t until;      /* monotonic: it ends then, at the latest */
     int64_t older_than; /* ns: younger ordinary rows are left to their workers */
+    void (*passed)(uint64_t rows); /* told how many it has gone by; NULL: nobody is */
 } wb_sweep_order;
 
 /** What became of rows. */

@@ -241,6 +241,13 @@ static int verify_delays(wb_amqp_connection *connection, wb_error *error)
 
 /* ---- all of it ------------------------------------------------------------------- */
 
+/* An older host has nobody to show it to. */
+static void tell_progress(const wb_host *host, size_t done, size_t total)
+{
+    if (WB_HAS(host, wb_host, progress))
+        host->progress(host, done, total);
+}
+
 static int install_all(wb_amqp_connection *connection, const void *argument, wb_error *error)
 {
     (void)argument;
@@ -258,9 +265,11 @@ static int install_all(wb_amqp_connection *connection, const void *argument, wb_
         result = wb_amqp_former_end(connection, error);
     if (result == WB_OK)
         result = install_delays(connection, error);
-    for (size_t i = 0; i < endpoint->type_count && result == WB_OK; i++)
+    for (size_t i = 0; i < endpoint->type_count && result == WB_OK; i++) {
         result = wb_amqp_topology_is_direct(connection) ? subscribe_direct(connection, endpoint->types[i], error)
                                        : subscribe_conventional(connection, endpoint->types[i], error);
+        tell_progress(connection->transport->host, i + 1, endpoint->type_count);
+    }
     if (result == WB_OK)
         result = bind_published(connection, error);
     return result == WB_OK ? wb_amqp_removal_end(connection, error) : result;

@@ -38,7 +38,8 @@
  * Change log: 1.0 first version; appended before its release: WB_OPTION_PATH;
  * WB_CAP_UNINSTALL, WB_CAP_UNSUBSCRIBE, WB_CAP_REMOVE_TABLES, WB_CAP_SUBSCRIPTIONS, WB_CAP_FAILED,
  * wb_endpoint_info.subscriptions and failures, of which a plugin that was written before needs none; wb_finding and
- * wb_examination, for operations that need no capability: NULL, or absent, is a plugin that finds nothing.
+ * wb_examination, for operations that need no capability: NULL, or absent, is a plugin that finds nothing;
+ * WB_PLUGIN_OBSERVER, with WB_CAP_SEES_x; wb_host.progress.
  */
 #ifndef WAYBILL_SYS_PLUGIN_H
 #define WAYBILL_SYS_PLUGIN_H
@@ -135,6 +136,9 @@ struct wb_host {
     /** So many messages expired and are settled, undelivered; they are counted, with a line now
      *  and then. [any thread] */
     void (*expired)(const wb_host *host, size_t count);
+    /** So much of what a long call has to do is done: install(), of many subscriptions. Who waits for it may be shown that. `total` is 0
+     *  when it is not known. [the thread of the call] */
+    void (*progress)(const wb_host *host, uint64_t done, uint64_t total);
 };
 
 /* ---- options ------------------------------------------------------------ */
