@@ -64,6 +64,8 @@ static void print_rest(const json_t *endpoint)
     (void)printf("  workers %" PRId64, (int64_t)number_of(workers, "working"));
     if (number_of(workers, "missing"))
         (void)printf(" (%" PRId64 " missing)", (int64_t)number_of(workers, "missing"));
+    if (json_is_integer(json_object_get(endpoint, "queue_messages")))
+        (void)printf("  queue %" PRId64, (int64_t)number_of(endpoint, "queue_messages"));
     print_mean(endpoint, "critical_time_seconds", "critical time");
     print_mean(endpoint, "handler_seconds", "handlers");
     if (json_is_object(pending) && (number_of(pending, "rows") || number_of(pending, "parked")))

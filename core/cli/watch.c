@@ -12,7 +12,7 @@
 #include "core/cli/cli.h"
 #include "core/cli/pulse.h"
 
-static void see(const cli_hosted *one, int is_stopping, wb_vitals *vitals)
+static void see(const cli_watch *watch, const cli_hosted *one, size_t number, int is_stopping, wb_vitals *vitals)
 {
     const char *reason = NULL;
     wb_health_facts facts;
@@ -20,10 +20,11 @@ static void see(const cli_hosted *one, int is_stopping, wb_vitals *vitals)
     if (one->endpoint)
         wb_vitals_take(one->endpoint, vitals);
     vitals->state = cli_pulse_judge(one, is_stopping, &facts, &reason);
+    vitals->has_depth = cli_depths_of(watch->depths, number, &vitals->queue_messages);
     (void)wb_utf8_copy(reason ? reason : "", vitals->reason, sizeof vitals->reason);
 }
 
-static void describe(const cli_hosted *one, wb_observed *observed)
+static void describe(const cli_watch *watch, const cli_hosted *one, size_t number, wb_observed *observed)
 {
     const wb_endpoint_setup *setup = one->setup;
     *observed = (wb_observed){ .endpoint = setup->config->name,
@@ -32,7 +33,7 @@ static void describe(const cli_hosted *one, wb_observed *observed)
                                .mode = wb_mode_name(setup->plan.mode),
                                .outbox = setup->plan.outbox,
                                .send_only = setup->plan.send_only };
-    see(one, 0, &observed->vitals);
+    see(watch, one, number, 0, &observed->vitals);
 }
 
 static int make_console(cli_watch *watch, const wb_config *config, const cli_hosted *hosted, size_t count)
@@ -60,7 +61,7 @@ int cli_watch_begin(cli_watch *watch, const wb_config *config, const cli_hosted 
         return EX_OK;
     wb_observed *observed = wb_alloc((count + 1) * sizeof *observed);
     for (size_t i = 0; i < count; i++)
-        describe(&hosted[i], &observed[i]);
+        describe(watch, &hosted[i], i, &observed[i]);
     wb_board_init(&watch->board, observed, count);
     free(observed);
     int code = make_console(watch, config, hosted, count);
@@ -72,6 +73,7 @@ int cli_watch_begin(cli_watch *watch, const wb_config *config, const cli_hosted 
         wb_board_free(&watch->board);
         return code;
     }
+    watch->depths = cli_depths_begin(hosted, count);
     wb_log_event(WB_LOG_INFO, "answers by http", { "listen", config->http.listen },
                  { "tls", config->http.key ? "yes" : "no" },
                  { "console", !watch->console ? NULL : config->console.write ? "write" : "read" });
@@ -80,10 +82,10 @@ int cli_watch_begin(cli_watch *watch, const wb_config *config, const cli_hosted 
 
 static void note(cli_watch *watch, int64_t now)
 {
-    wb_observation observation;
-    wb_board_read(&watch->board, &observation);
-    wb_history_look(watch->console->console.history, &observation, now);
-    free((void *)(uintptr_t)observation.endpoints);
+    wb_overview overview;
+    wb_board_read(&watch->board, &overview);
+    wb_history_look(watch->console->console.history, &overview, now);
+    free((void *)(uintptr_t)overview.endpoints);
 }
 
 void cli_watch_look(cli_watch *watch, const cli_hosted *hosted, size_t count, int is_stopping, int64_t now)
@@ -92,7 +94,7 @@ void cli_watch_look(cli_watch *watch, const cli_hosted *hosted, size_t count, in
     if (!watch->listener)
         return;
     for (size_t i = 0; i < count; i++) {
-        see(&hosted[i], is_stopping, &vitals);
+        see(watch, &hosted[i], i, is_stopping, &vitals);
         wb_board_put(&watch->board, i, &vitals);
     }
     wb_listener_look(watch->listener, now);
@@ -106,7 +108,9 @@ int cli_watch_end(cli_watch *watch)
         return 1;
     wb_listener_stop(watch->listener);
     watch->listener = NULL;
-    if (!cli_console_free(watch->console))
+    const int has_ended = cli_depths_end(watch->depths);
+    watch->depths = NULL;
+    if (!cli_console_free(watch->console) || !has_ended)
         return 0;
     watch->console = NULL;
     wb_board_free(&watch->board);

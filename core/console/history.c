@@ -76,7 +76,7 @@ static wb_sample take(const line *l, const wb_vitals *v, double seconds)
     return sample;
 }
 
-void wb_history_look(wb_history *history, const wb_observation *observation, int64_t now)
+void wb_history_look(wb_history *history, const wb_overview *overview, int64_t now)
 {
     const int64_t since = now - history->noted;
     if (history->noted && since < wb_test_period(WB_HISTORY_STEP))
@@ -84,7 +84,7 @@ void wb_history_look(wb_history *history, const wb_observation *observation, int
     pthread_mutex_lock(&history->lock);
     for (size_t i = 0; i < history->count; i++) {
         line *l = &history->lines[i];
-        const wb_vitals *v = &observation->endpoints[i].vitals;
+        const wb_vitals *v = &overview->endpoints[i].vitals;
         if (history->noted)
             l->samples[history->next] = take(l, v, (double)since / (double)WB_SECOND);
         memcpy(l->before, v->counts.of, sizeof l->before);
@@ -133,12 +133,12 @@ static json_t *line_json(const wb_history *history, const line *l, const char *n
     return object;
 }
 
-json_t *wb_history_json(wb_history *history, const wb_observation *observation)
+json_t *wb_history_json(wb_history *history, const wb_overview *overview)
 {
     json_t *endpoints = json_array();
     pthread_mutex_lock(&history->lock);
     for (size_t i = 0; i < history->count; i++)
-        json_array_append_new(endpoints, line_json(history, &history->lines[i], observation->endpoints[i].endpoint));
+        json_array_append_new(endpoints, line_json(history, &history->lines[i], overview->endpoints[i].endpoint));
     const size_t filled = history->filled;
     pthread_mutex_unlock(&history->lock);
     return json_pack("{s:f, s:i, s:i, s:o}", "step_seconds", (double)wb_test_period(WB_HISTORY_STEP) / (double)WB_SECOND,

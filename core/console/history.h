@@ -25,12 +25,12 @@ typedef struct wb_sample {
 
 typedef struct wb_history wb_history;
 
-/** As many endpoints as the observation has. */
+/** As many endpoints as the overview has. */
 wb_history *wb_history_make(size_t count);
 void wb_history_free(wb_history *history);
 /** Note a sample if a step is over, at this time (monotonic). Main thread. */
-void wb_history_look(wb_history *history, const wb_observation *observation, int64_t now);
+void wb_history_look(wb_history *history, const wb_overview *overview, int64_t now);
 /** {"step_seconds", "samples", "endpoints": [{"name", "handled": [...], ...}]}, oldest first; the endpoints' names are given. */
-json_t *wb_history_json(wb_history *history, const wb_observation *observation);
+json_t *wb_history_json(wb_history *history, const wb_overview *overview);
 
 #endif

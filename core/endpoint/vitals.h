@@ -2,7 +2,7 @@
  *
  * An endpoint's vital signs: all that is known of it at a moment, for who looks from outside. A copy in plain numbers that any
  * thread may keep: the endpoint may end meanwhile. Nothing is asked of a server for it; what is pending is as of the
- * housekeeper's last round.
+ * housekeeper's last round, and what waits in the queue as of when somebody asked the broker (core/cli/depths.h).
  */
 #ifndef WB_ENDPOINT_VITALS_H
 #define WB_ENDPOINT_VITALS_H
@@ -32,9 +32,11 @@ typedef struct wb_vitals {
     uint64_t pending_rows, parked_rows;
     int64_t oldest_age;    /* ns: of the oldest pending row; 0: there is none */
     int has_store;         /* of delayed messages */
+    int has_depth;         /* its broker said how many messages wait in its queue, when it was asked last */
+    uint64_t queue_messages;
 } wb_vitals;
 
-/** All but state and reason, which the host judges. Main thread. */
+/** All but state and reason, which the host judges, and what waits in the queue, which it asks for. Main thread. */
 void wb_vitals_take(wb_endpoint *endpoint, wb_vitals *ret_vitals);
 
 #endif

@@ -14,16 +14,16 @@
 
 /* ---- the paths --------------------------------------------------------------------------- */
 
-static void answer_metrics(const wb_observation *observation, wb_answer *answer)
+static void answer_metrics(const wb_overview *overview, wb_answer *answer)
 {
     answer->status = 200;
     answer->type = WB_EXPOSITION_TYPE;
-    wb_exposition_write(observation, &answer->text);
+    wb_exposition_write(overview, &answer->text);
 }
 
-static void answer_status(const wb_observation *observation, wb_answer *answer)
+static void answer_status(const wb_overview *overview, wb_answer *answer)
 {
-    json_t *value = wb_status_json(observation);
+    json_t *value = wb_status_json(overview);
     char *text = json_dumps(value, JSON_INDENT(2) | JSON_ENSURE_ASCII);
     wb_answer_say(answer, text ? 200 : 500, text ? text : "out of memory");
     answer->type = text ? WB_ANSWER_JSON : WB_ANSWER_PLAIN;
@@ -31,22 +31,22 @@ static void answer_status(const wb_observation *observation, wb_answer *answer)
     json_decref(value);
 }
 
-static void answer_live(const wb_observation *observation, wb_answer *answer)
+static void answer_live(const wb_overview *overview, wb_answer *answer)
 {
-    const int is_alive = wb_status_is_alive(observation);
+    const int is_alive = wb_status_is_alive(overview);
     wb_answer_say(answer, is_alive ? 200 : 503, is_alive ? "alive" : "stuck");
 }
 
-static void answer_ready(const wb_observation *observation, wb_answer *answer)
+static void answer_ready(const wb_overview *overview, wb_answer *answer)
 {
-    const int is_ready = wb_status_is_ready(observation);
+    const int is_ready = wb_status_is_ready(overview);
     wb_answer_say(answer, is_ready ? 200 : 503, is_ready ? "ready" : "not ready");
 }
 
 typedef struct {
     const char *path;
     int is_open; /* to who has no token: it says one word */
-    void (*answer)(const wb_observation *observation, wb_answer *answer);
+    void (*answer)(const wb_overview *overview, wb_answer *answer);
 } page;
 
 static const page pages[] = {
@@ -99,10 +99,10 @@ static int is_get(const wb_question *question)
 
 static void answer_page(const page *found, wb_board *board, wb_answer *answer)
 {
-    wb_observation observation;
-    wb_board_read(board, &observation);
-    found->answer(&observation, answer);
-    free((void *)(uintptr_t)observation.endpoints);
+    wb_overview overview;
+    wb_board_read(board, &overview);
+    found->answer(&overview, answer);
+    free((void *)(uintptr_t)overview.endpoints);
 }
 
 void wb_answer_make(const wb_question *question, wb_board *board, wb_console *console, wb_answer *answer)

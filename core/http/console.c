@@ -110,18 +110,18 @@ static void end_session(visit *v)
 
 static void tell_status(const visit *v)
 {
-    wb_observation observation;
-    wb_board_read(v->board, &observation);
-    wb_answer_json(v->answer, 200, wb_status_json(&observation));
-    free((void *)(uintptr_t)observation.endpoints);
+    wb_overview overview;
+    wb_board_read(v->board, &overview);
+    wb_answer_json(v->answer, 200, wb_status_json(&overview));
+    free((void *)(uintptr_t)overview.endpoints);
 }
 
 static void tell_history(const visit *v)
 {
-    wb_observation observation;
-    wb_board_read(v->board, &observation);
-    wb_answer_json(v->answer, 200, wb_history_json(v->console->history, &observation));
-    free((void *)(uintptr_t)observation.endpoints);
+    wb_overview overview;
+    wb_board_read(v->board, &overview);
+    wb_answer_json(v->answer, 200, wb_history_json(v->console->history, &overview));
+    free((void *)(uintptr_t)overview.endpoints);
 }
 
 static void tell_plan(const visit *v)

@@ -35,12 +35,12 @@ void wb_board_put(wb_board *board, size_t number, const wb_vitals *vitals)
     pthread_mutex_unlock(&board->lock);
 }
 
-void wb_board_read(wb_board *board, wb_observation *ret_observation)
+void wb_board_read(wb_board *board, wb_overview *ret_overview)
 {
     wb_observed *copy = wb_alloc((board->count + 1) * sizeof *copy);
     pthread_mutex_lock(&board->lock);
     memcpy(copy, board->endpoints, board->count * sizeof *copy);
-    *ret_observation = (wb_observation){ copy, board->count, board->started, board->seen,
+    *ret_overview = (wb_overview){ copy, board->count, board->started, board->seen,
                                          board->put ? wb_clock_monotonic() - board->put : 0 };
     pthread_mutex_unlock(&board->lock);
 }

@@ -25,7 +25,7 @@ void wb_board_free(wb_board *board);
 /** Put up the vital signs of the endpoint with that number. The main thread, from when it looks at endpoints that run: who still
  *  starts them may wait long for a server. */
 void wb_board_put(wb_board *board, size_t number, const wb_vitals *vitals);
-/** All of it, to be freed by free(observation->endpoints). Any thread. */
-void wb_board_read(wb_board *board, wb_observation *ret_observation);
+/** All of it, to be freed by free(overview->endpoints). Any thread. */
+void wb_board_read(wb_board *board, wb_overview *ret_overview);
 
 #endif

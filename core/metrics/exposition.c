@@ -15,7 +15,7 @@
 
 struct wb_samples {
     wb_buffer *text;
-    const wb_observation *observation;
+    const wb_overview *overview;
     const wb_metric *metric;
     const char *endpoint; /* NULL: it is the process's */
 };
@@ -128,9 +128,9 @@ void wb_sample_histogram(wb_samples *s, wb_histogram histogram, const uint64_t *
                is_time ? format_seconds(sum, wb_histogram_unit(histogram), text) : format_number(sum, text));
 }
 
-const wb_observation *wb_samples_of(const wb_samples *samples)
+const wb_overview *wb_samples_of(const wb_samples *samples)
 {
-    return samples->observation;
+    return samples->overview;
 }
 
 /* ---- all of it --------------------------------------------------------------------------- */
@@ -153,17 +153,17 @@ static void write_metric(wb_samples *s)
     if (metric->unit)
         put_line(s->text, "UNIT", metric->name, metric->unit);
     put_line(s->text, "HELP", metric->name, metric->help);
-    const size_t count = metric->is_of_process && s->observation->count ? 1 : s->observation->count;
+    const size_t count = metric->is_of_process && s->overview->count ? 1 : s->overview->count;
     for (size_t i = 0; i < count; i++) {
-        const wb_observed *one = &s->observation->endpoints[i];
+        const wb_observed *one = &s->overview->endpoints[i];
         s->endpoint = metric->is_of_process ? NULL : one->endpoint;
         metric->write(metric, one, s);
     }
 }
 
-void wb_exposition_write(const wb_observation *observation, wb_buffer *text)
+void wb_exposition_write(const wb_overview *overview, wb_buffer *text)
 {
-    wb_samples samples = { .text = text, .observation = observation };
+    wb_samples samples = { .text = text, .overview = overview };
     for (size_t i = 0; i < wb_metric_count; i++) {
         samples.metric = &wb_metrics[i];
         write_metric(&samples);

@@ -11,7 +11,7 @@
 #define WB_EXPOSITION_TYPE "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 /** Behind what is in the buffer. */
-void wb_exposition_write(const wb_observation *observation, wb_buffer *text);
+void wb_exposition_write(const wb_overview *overview, wb_buffer *text);
 
 /* ---- for the table's functions ---- */
 
@@ -24,6 +24,6 @@ void wb_sample_summary(wb_samples *samples, const char *value, uint64_t ns, uint
 /** All of a histogram, of its numbers (core/pipeline/tally.h). */
 void wb_sample_histogram(wb_samples *samples, wb_histogram histogram, const uint64_t *numbers);
 /** When it was all seen, and when the process began. */
-const wb_observation *wb_samples_of(const wb_samples *samples);
+const wb_overview *wb_samples_of(const wb_samples *samples);
 
 #endif

@@ -140,6 +140,14 @@ static void write_parked(const wb_metric *metric, const wb_observed *one, wb_sam
         wb_sample_number(samples, NULL, one->vitals.parked_rows);
 }
 
+/* Where the broker cannot tell, or does not answer, there is no number. */
+static void write_depth(const wb_metric *metric, const wb_observed *one, wb_samples *samples)
+{
+    (void)metric;
+    if (one->vitals.has_depth)
+        wb_sample_number(samples, NULL, one->vitals.queue_messages);
+}
+
 static void write_age(const wb_metric *metric, const wb_observed *one, wb_samples *samples)
 {
     (void)metric;
@@ -316,6 +324,12 @@ const wb_metric wb_metrics[] = {
       .help = "Whether the circuit breaker of the delayed message store is open (1).",
       .alert = { "WaybillBreakerOpen", "$metric > 0", "0m", "delayed messages cannot be stored, fetched or sent" },
       .write = write_breakers },
+    { .name = "waybill_queue_messages",
+      .type = WB_METRIC_GAUGE,
+      .help = "Messages in the endpoint's queue that nobody has acknowledged, those in hand too, as its broker told when it was asked last: "
+              "four times a minute, by this process. For all instances of the endpoint.",
+      .panel = "Messages in the queue",
+      .write = write_depth },
     { .name = "waybill_pending_rows",
       .type = WB_METRIC_GAUGE,
       .help = "Rows of the outbox with operations to dispatch, as of the housekeeper's last round; counted to 1000.",

@@ -7,7 +7,7 @@
  * Names are those that Prometheus asks for: the prefix waybill_, base units, the unit behind. Types are those of OpenMetrics.
  * To add one: a row in metrics.c, and `make doc-metrics`.
  *
- * Threads: the table is constant; an observation is its reader's.
+ * Threads: the table is constant; an overview is its reader's.
  */
 #ifndef WB_METRICS_METRICS_H
 #define WB_METRICS_METRICS_H
@@ -35,13 +35,13 @@ typedef struct wb_observed {
 } wb_observed;
 
 /** All endpoints of the process. */
-typedef struct wb_observation {
+typedef struct wb_overview {
     const wb_observed *endpoints;
     size_t count;
     int64_t started; /* wall clock: the process did */
     int64_t seen;    /* wall clock: it was taken then */
     int64_t age;     /* ns since then, whoever sets the clock; 0: the main thread has not looked yet */
-} wb_observation;
+} wb_overview;
 
 /** Where samples are written to (exposition.h). */
 typedef struct wb_samples wb_samples;

@@ -8,27 +8,27 @@
 
 /* ---- judged ------------------------------------------------------------------------------ */
 
-int wb_status_worst(const wb_observation *observation)
+int wb_status_worst(const wb_overview *overview)
 {
     int worst = WB_HEALTH_RUNNING;
-    for (size_t i = 0; i < observation->count; i++)
-        if (observation->endpoints[i].vitals.state > worst)
-            worst = observation->endpoints[i].vitals.state;
+    for (size_t i = 0; i < overview->count; i++)
+        if (overview->endpoints[i].vitals.state > worst)
+            worst = overview->endpoints[i].vitals.state;
     return worst;
 }
 
 /* Nobody knows how the endpoints are now. */
-static int is_of_old(const wb_observation *observation)
+static int is_of_old(const wb_overview *overview)
 {
-    return observation->age > WB_STATUS_OLDEST;
+    return overview->age > WB_STATUS_OLDEST;
 }
 
-int wb_status_is_alive(const wb_observation *observation)
+int wb_status_is_alive(const wb_overview *overview)
 {
-    if (is_of_old(observation))
+    if (is_of_old(overview))
         return 0;
-    for (size_t i = 0; i < observation->count; i++)
-        if (observation->endpoints[i].vitals.stuck)
+    for (size_t i = 0; i < overview->count; i++)
+        if (overview->endpoints[i].vitals.stuck)
             return 0;
     return 1;
 }
@@ -44,12 +44,12 @@ static int is_ready(const wb_observed *one)
     return one->send_only || v->working > 0;
 }
 
-int wb_status_is_ready(const wb_observation *observation)
+int wb_status_is_ready(const wb_overview *overview)
 {
-    if (is_of_old(observation))
+    if (is_of_old(overview))
         return 0;
-    for (size_t i = 0; i < observation->count; i++)
-        if (!is_ready(&observation->endpoints[i]))
+    for (size_t i = 0; i < overview->count; i++)
+        if (!is_ready(&overview->endpoints[i]))
             return 0;
     return 1;
 }
@@ -131,16 +131,17 @@ static json_t *endpoint_json(const wb_observed *one)
     json_object_set_new(object, "handler_seconds", seconds(v, WB_HISTOGRAM_HANDLER));
     json_object_set_new(object, "critical_time_seconds", seconds(v, WB_HISTOGRAM_CRITICAL));
     json_object_set_new(object, "attempts_limited", json_boolean(v->is_limited));
+    json_object_set_new(object, "queue_messages", v->has_depth ? number(v->queue_messages) : json_null());
     json_object_set_new(object, "pending", pending(v));
     return object;
 }
 
-json_t *wb_status_json(const wb_observation *observation)
+json_t *wb_status_json(const wb_overview *overview)
 {
     json_t *endpoints = json_array();
-    for (size_t i = 0; i < observation->count; i++)
-        json_array_append_new(endpoints, endpoint_json(&observation->endpoints[i]));
+    for (size_t i = 0; i < overview->count; i++)
+        json_array_append_new(endpoints, endpoint_json(&overview->endpoints[i]));
     return json_pack("{s:s, s:s, s:o, s:o, s:o}", "version", PACKAGE_VERSION, "state",
-                     wb_health_name(wb_status_worst(observation)), "started", time_text(observation->started), "seen",
-                     time_text(observation->seen), "endpoints", endpoints);
+                     wb_health_name(wb_status_worst(overview)), "started", time_text(overview->started), "seen",
+                     time_text(overview->seen), "endpoints", endpoints);
 }

@@ -71,7 +71,7 @@ my $status = decode_json((ask('/status'))[1]);
 is_deeply [ $status->{state}, @{ $status->{endpoints}[0] }{qw(name state reason transport outbox)} ], [ 'running', 'orders', 'running', undef, 'sqlite', JSON::PP::true ], '/status';
 ($code, $text) = $e->run('status');
 is $code, 0, 'waybill status';
-like $text, qr/^waybill \S+: running, since \S+\norders: running\n  handled=3 failed=4 moved=1 duplicates=1 retried_later=1 .*\n  workers 2  critical time \S+ s on average/, 'says it in words';
+like $text, qr/^waybill \S+: running, since \S+\norders: running\n  handled=3 failed=4 moved=1 duplicates=1 retried_later=1 .*\n  workers 2  (?:queue \d+  )?critical time \S+ s on average/, 'says it in words';
 ($code, $text) = $e->run('status', '--json');
 is_deeply decode_json($text)->{endpoints}[0]{messages}, $status->{endpoints}[0]{messages}, 'and as JSON';
 
@@ -83,6 +83,14 @@ is +(ask('/status', host => 'evil.example'))[0], 421, 'a name that leads here';
 is join(' ', (ask('/metrics', method => 'HEAD'))[ 0, 1 ]), '200 ', 'HEAD has no text';
 like +(ask('/status', headers => 'X: ' . 'x' x 60000 . "\r\n"))[0], qr/^(?:4\d\d|)$/, 'headers that are too long';
 like connection("\x16\x03\x01nonsense\r\n\r\n")->getline // '', qr{^(?:HTTP/1\.[01] 400|$)}, 'what is no HTTP';
+
+# ---- what waits in the queue, which is asked for now and then ---------------------------------
+$e->send('orders', map { { id => "behind $_", do => "wait $e->{dir}/go" } } 1 .. 7);
+$e->wait_for('seven wait in the queue', sub { (metric('waybill_queue_messages{endpoint="orders"}') // '') eq 7 }, 40);
+like +($e->run('status'))[1], qr/^  workers 2  queue 7  critical time/m, 'status says so, too';
+is decode_json((ask('/status'))[1])->{endpoints}[0]{queue_messages}, 7, 'and as JSON';
+Endpoint::write_file("$e->{dir}/go", '');
+$e->wait_for('and none', sub { (metric('waybill_queue_messages{endpoint="orders"}') // '') eq 0 }, 40);
 
 is $e->stop, 0, 'it stops';
 is +(ask('/health/live'))[0], '', 'nobody answers then';
@@ -102,7 +110,7 @@ $e->start;
 $e->wait_for('it answers', sub { (ask('/health/live'))[0] eq '200' });
 my @slow = map { connection(qw(GET GET\ /metrics\ HTTP/1.1)[ $_ % 2 ]) } 1 .. 60;
 $e->send('orders', map { { id => "beside $_" } } 1 .. 20);
-$e->wait_for('60 that never end their question keep no worker', sub { $e->effects == 23 });
+$e->wait_for('60 that never end their question keep no worker', sub { $e->effects == 30 });
 $e->wait_for('nor others who ask, for long', sub { (ask('/health/live'))[0] eq '200' }, 30);
 my $drip = connection("GET /metrics HTTP/1.1\r\nX: ");
 my $open = 1;

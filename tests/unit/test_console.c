@@ -58,7 +58,7 @@ static void test_access_is_full(void **state)
 /* ---- the last hour ---------------------------------------------------------------------------- */
 
 static wb_observed observed[2];
-static wb_observation observation = { observed, 2, 1000 * WB_SECOND, 1060 * WB_SECOND, 0 };
+static wb_overview overview = { observed, 2, 1000 * WB_SECOND, 1060 * WB_SECOND, 0 };
 
 static int set_up(void **state)
 {
@@ -97,7 +97,7 @@ static void test_history(void **state)
     int64_t now = 1000 * WB_SECOND;
     (void)state;
     counts[WB_TALLY_HANDLED] = 7; /* before anybody looked */
-    wb_history_look(history, &observation, now);
+    wb_history_look(history, &overview, now);
     counts[WB_TALLY_HANDLED] += 50;
     counts[WB_TALLY_FAILED] = 5;
     for (int i = 0; i < 90; i++)
@@ -105,12 +105,12 @@ static void test_history(void **state)
     for (int i = 0; i < 9; i++)
         observe(20 * WB_MILLISECOND);
     observe(3600 * WB_SECOND);
-    wb_history_look(history, &observation, now + WB_HISTORY_STEP - 1);
-    wb_history_look(history, &observation, now += WB_HISTORY_STEP);
+    wb_history_look(history, &overview, now + WB_HISTORY_STEP - 1);
+    wb_history_look(history, &overview, now += WB_HISTORY_STEP);
     counts[WB_TALLY_HANDLED] = 20; /* made anew */
     counts[WB_TALLY_FAILED] = 0;
-    wb_history_look(history, &observation, now += 2 * WB_HISTORY_STEP);
-    json_t *json = wb_history_json(history, &observation);
+    wb_history_look(history, &overview, now += 2 * WB_HISTORY_STEP);
+    json_t *json = wb_history_json(history, &overview);
     assert_int_equal(count_samples(json), 2);
     assert_float_equal(at(json, 0, "handled", 0), 5, 0.001);
     assert_float_equal(at(json, 0, "failed", 0), 0.5, 0.001);
@@ -132,9 +132,9 @@ static void test_history_goes_round(void **state)
     (void)state;
     for (int i = 0; i <= WB_HISTORY_SAMPLES + 3; i++) {
         observed[0].vitals.pending_rows = (uint64_t)i;
-        wb_history_look(history, &observation, 1 + i * WB_HISTORY_STEP);
+        wb_history_look(history, &overview, 1 + i * WB_HISTORY_STEP);
     }
-    json_t *json = wb_history_json(history, &observation);
+    json_t *json = wb_history_json(history, &overview);
     assert_int_equal(count_samples(json), WB_HISTORY_SAMPLES);
     assert_float_equal(at(json, 0, "pending", 0), 4, 0);
     assert_float_equal(at(json, 0, "pending", WB_HISTORY_SAMPLES - 1), WB_HISTORY_SAMPLES + 3, 0);

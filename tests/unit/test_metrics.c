@@ -19,7 +19,7 @@
 #include "core/metrics/status.h"
 
 static wb_observed observed[2];
-static wb_observation observation = { observed, 2, 1000 * WB_SECOND, 1060 * WB_SECOND, 100 * WB_MILLISECOND };
+static wb_overview overview = { observed, 2, 1000 * WB_SECOND, 1060 * WB_SECOND, 100 * WB_MILLISECOND };
 
 static int set_up(void **state)
 {
@@ -28,7 +28,7 @@ static int set_up(void **state)
     observed[0] = (wb_observed){ .endpoint = "orders", .transport = "sqlite", .persistence = "sqlite", .mode = "receive_only", .outbox = 1 };
     observed[1] = (wb_observed){ .endpoint = "bil\"li\\ng\n", .transport = "sqlite", .mode = "none" };
     observed[0].vitals = (wb_vitals){ .workers = 4, .working = 3, .has_server = { 1, 1, 0 }, .has_backlog = 1, .has_store = 1,
-                                      .pending_rows = 5, .oldest_age = 1500 * WB_MILLISECOND };
+                                      .pending_rows = 5, .oldest_age = 1500 * WB_MILLISECOND, .has_depth = 1, .queue_messages = 17 };
     observed[1].vitals = (wb_vitals){ .workers = 1, .working = 1, .has_server = { 1, 0, 0 } };
     return 0;
 }
@@ -301,7 +301,7 @@ static size_t read_all(const wb_buffer *text)
 
 static void write_text(wb_buffer *text)
 {
-    wb_exposition_write(&observation, text);
+    wb_exposition_write(&overview, text);
     wb_buffer_put(text, "", 1);
     text->size--;
 }
@@ -340,6 +340,7 @@ static void test_exposition(void **state)
     assert_line(&text, "\nwaybill_stage_seconds_count{endpoint=\"orders\",stage=\"commit\"} 1\n");
     assert_line(&text, "\nwaybill_workers{endpoint=\"orders\",state=\"missing\"} 1\n");
     assert_line(&text, "\nwaybill_pending_oldest_seconds{endpoint=\"orders\"} 1.500000000\n");
+    assert_line(&text, "\nwaybill_queue_messages{endpoint=\"orders\"} 17\n");
     assert_line(&text, "\nwaybill_endpoint_state{endpoint=\"orders\",waybill_endpoint_state=\"running\"} 1\n");
     assert_line(&text, "\nwaybill_endpoint_state{endpoint=\"orders\",waybill_endpoint_state=\"starting\"} 0\n");
     assert_line(&text, "\nwaybill_start_time_seconds 1000.000000000\n");
@@ -348,6 +349,7 @@ static void test_exposition(void **state)
     /* what an endpoint has not is not 0 */
     assert_null(strstr((const char *)text.data, "waybill_server_away{endpoint=\"bil\\\"li\\\\ng\\n\",server=\"database\"}"));
     assert_null(strstr((const char *)text.data, "waybill_pending_rows{endpoint=\"bil"));
+    assert_null(strstr((const char *)text.data, "waybill_queue_messages{endpoint=\"bil"));
     wb_buffer_free(&text);
 }
 
@@ -405,7 +407,7 @@ static void test_sums_that_are_large(void **state)
     assert_line(&text, "\nwaybill_handler_seconds_sum{endpoint=\"orders\"} 10000000000.000000001\n");
     assert_line(&text, "\nwaybill_stage_seconds_sum{endpoint=\"orders\",stage=\"receive\"} 10000000000.000000001\n");
     wb_buffer_free(&text);
-    json_t *status = wb_status_json(&observation);
+    json_t *status = wb_status_json(&overview);
     const json_t *critical =
         json_object_get(json_array_get(json_object_get(status, "endpoints"), 0), "critical_time_seconds");
     assert_true(json_real_value(json_object_get(critical, "sum")) == 8640000000000.000001);
@@ -420,7 +422,7 @@ static void test_status(void **state)
     observed[1].vitals.state = WB_HEALTH_DEGRADED;
     (void)snprintf(observed[1].vitals.reason, sizeof observed[1].vitals.reason, "the \"broker\" is away");
     observed[0].vitals.counts.of[WB_TALLY_MOVED] = 3;
-    json_t *status = wb_status_json(&observation);
+    json_t *status = wb_status_json(&overview);
     const json_t *endpoints = json_object_get(status, "endpoints"), *first = json_array_get(endpoints, 0);
     assert_int_equal(json_array_size(endpoints), 2);
     assert_string_equal(json_string_value(json_object_get(status, "state")), "degraded");
@@ -438,7 +440,7 @@ static void test_reasons_that_are_no_text(void **state)
 {
     (void)state;
     (void)snprintf(observed[0].vitals.reason, sizeof observed[0].vitals.reason, "Verbindung zur\xfc" "ckgewiesen \xe2\x82");
-    json_t *status = wb_status_json(&observation);
+    json_t *status = wb_status_json(&overview);
     const json_t *endpoints = json_object_get(status, "endpoints");
     assert_int_equal(json_array_size(endpoints), 2);
     assert_string_equal(json_string_value(json_object_get(json_array_get(endpoints, 0), "reason")),
@@ -450,22 +452,22 @@ static void test_alive_and_ready(void **state)
 {
     wb_vitals *v = &observed[1].vitals;
     (void)state;
-    assert_true(wb_status_is_alive(&observation) && wb_status_is_ready(&observation));
+    assert_true(wb_status_is_alive(&overview) && wb_status_is_ready(&overview));
     v->state = WB_HEALTH_DEGRADED;
-    assert_true(wb_status_is_ready(&observation));
+    assert_true(wb_status_is_ready(&overview));
     v->is_away[0] = 1;
-    assert_true(wb_status_is_alive(&observation) && !wb_status_is_ready(&observation));
+    assert_true(wb_status_is_alive(&overview) && !wb_status_is_ready(&overview));
     v->is_away[0] = 0;
     v->working = 0;
-    assert_false(wb_status_is_ready(&observation));
+    assert_false(wb_status_is_ready(&overview));
     observed[1].send_only = 1;
-    assert_true(wb_status_is_ready(&observation));
+    assert_true(wb_status_is_ready(&overview));
     v->state = WB_HEALTH_STOPPING;
-    assert_false(wb_status_is_ready(&observation));
+    assert_false(wb_status_is_ready(&overview));
     v->state = WB_HEALTH_STARTING;
-    assert_false(wb_status_is_ready(&observation));
+    assert_false(wb_status_is_ready(&overview));
     v->stuck = 1;
-    assert_false(wb_status_is_alive(&observation));
+    assert_false(wb_status_is_alive(&overview));
 }
 
 /* ---- answers ----------------------------------------------------------------------------- */
