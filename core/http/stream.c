@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "core/http/stream.h"
-
 #ifdef HAVE_LIBMICROHTTPD
+
+#include "core/http/stream.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -57,11 +57,11 @@ void wb_streams_free(wb_streams *streams)
 
 static void make_event(stream *one)
 {
-    wb_observation observation;
-    wb_board_read(one->owner->board, &observation);
-    json_t *status = wb_status_json(&observation);
+    wb_overview overview;
+    wb_board_read(one->owner->board, &overview);
+    json_t *status = wb_status_json(&overview);
     char *text = json_dumps(status, JSON_COMPACT | JSON_ENSURE_ASCII);
-    free((void *)(uintptr_t)observation.endpoints);
+    free((void *)(uintptr_t)overview.endpoints);
     one->text.size = one->sent = 0;
     wb_buffer_put(&one->text, "retry: 1000\ndata: ", 18);
     wb_buffer_put(&one->text, text ? text : "{}", text ? strlen(text) : 2);
