@@ -49,6 +49,12 @@ sub pgsql {
     return (TLS_HOST => 'localhost', TLS_PORT => $ENV{PGPORT}, CA => $ours->pem, DB_PASSWORD => $password);
 }
 
+# As its package leaves it, but for its port.
+sub just_installed {
+    PrivateServer->start('pgsql')->enter_environment;
+    return (PGPASSWORD => 'secret');
+}
+
 sub mysql {
     my $password = Secure::secret('DB_PASSWORD');
     my ($ours, $shown) = authority();

@@ -60,6 +60,9 @@ sub addressed {
             sub { qq(host = "$ENV{AMQP_HOST}"; port = $ENV{AMQP_PORT}; vhost = "$ENV{AMQP_VHOST}"; user = "$ENV{AMQP_USER}"; password = "env:AMQP_PASSWORD";) },
         'host = "db.example.com"; user = "orders"; password = "env:MYSQL_PASSWORD"; database = "orders";' =>
             sub { qq(host = "$ENV{MYSQL_HOST}"; port = $ENV{MYSQL_PORT}; user = "$ENV{MYSQL_USER}"; password = "env:MYSQL_PASSWORD"; database = "$ENV{MYSQL_DATABASE}";) },
+        'host = "localhost"; password = "env:AMQP_PASSWORD";' =>
+            sub { qq(host = "$ENV{AMQP_HOST}"; port = $ENV{AMQP_PORT}; vhost = "$ENV{AMQP_VHOST}"; user = "$ENV{AMQP_USER}"; password = "env:AMQP_PASSWORD";) },
+        'host=localhost dbname=shop' => sub { "host=$ENV{PGHOST} port=$ENV{PGPORT} dbname=shop" },
         'host = "mq.example.com";' => sub { qq(host = "localhost"; port = $ENV{TLS_PORT};) },
         'host = "db.example.com";' => sub { qq(host = "$ENV{TLS_HOST}"; port = $ENV{TLS_PORT};) },
         'host=db.example.com' => sub { "host=$ENV{TLS_HOST} port=$ENV{TLS_PORT}" },
