@@ -41,7 +41,7 @@ void wb_id_generate(char id[WB_GENERATED_ID_SIZE]);
 
 /** A new batch number: milliseconds since 2020 in the upper 42 bits, then 22 random bits; never
  *  0. As a signed number it stays positive until 2089. Those that a process asks for
- *  one after the other differ. Two of different processes may be the same, one pair in four million of the same
+ *  one after the other, by one clock, differ. Two of different processes may be the same, one pair in four million of the same
  *  millisecond: the pending table's primary key refuses the later one, whose batch runs again under another
  *  number; a session is aborted, and its program runs it again. `wall` is now, by the clock that records are aged by. Any thread. */
 uint64_t wb_batch_number(int64_t wall);
