@@ -159,6 +159,7 @@ static int set_up(CURL *easy, CURLU *url, const wb_transport *transport, const c
            curl_easy_setopt(easy, CURLOPT_CURLU, url) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_CAINFO, config->tls_ca_file) == CURLE_OK &&
+           (!config->tls_ca_file || curl_easy_setopt(easy, CURLOPT_CAPATH, NULL) == CURLE_OK) && /* those alone */
            curl_easy_setopt(easy, CURLOPT_NOPROXY, "*") == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, timeout) == CURLE_OK &&
