@@ -11,6 +11,7 @@
 #   WAYBILL_HANDLERDIR      where handler modules are installed
 #   WAYBILL_TRANSPORTDIR    where transport plugins are installed
 #   WAYBILL_PERSISTENCEDIR  where persistence plugins are installed
+#   WAYBILL_OBSERVERDIR     where observer plugins are installed
 #   WAYBILL_MODULE_LDFLAGS  libtool flags of a module: unversioned, bound at load,
 #                           nothing undefined, only its entry point exported. Write
 #                           x_la_LDFLAGS = -module $(WAYBILL_MODULE_LDFLAGS), because
@@ -39,6 +40,7 @@ AS_IF([test "x$_wb_abi" != x1],
 _WAYBILL_DIR([HANDLERDIR], [handlerdir], [where handler modules are installed])
 _WAYBILL_DIR([TRANSPORTDIR], [transportdir], [where transport plugins are installed])
 _WAYBILL_DIR([PERSISTENCEDIR], [persistencedir], [where persistence plugins are installed])
+_WAYBILL_DIR([OBSERVERDIR], [observerdir], [where observer plugins are installed])
 WAYBILL_MODULE_LDFLAGS="-module -avoid-version -shared -no-undefined -Wl,-z,now -Wl,-z,defs"
 WAYBILL_MODULE_LDFLAGS="$WAYBILL_MODULE_LDFLAGS -export-symbols-regex '^(wb_handlers|.*_LTX_wb_plugin)\$\$'"
 AC_SUBST([WAYBILL_MODULE_LDFLAGS])

@@ -75,9 +75,9 @@ static int is_there(wb_client *look)
 /* @return whether to go on. */
 static int kill_at(wb_client *look, unsigned place, int *ret_there)
 {
-    wb_trace trace = { .prepare = begin, .call = commit, .kill_at = place };
+    wb_tracer trace = { .prepare = begin, .call = commit, .kill_at = place };
     choose(look->kit, place);
-    if (!wb_trace_run(look->kit, &trace))
+    if (!wb_tracer_run(look->kit, &trace))
         return 0;
     *ret_there = is_there(look);
     if (*ret_there < 0)
@@ -88,13 +88,13 @@ static int kill_at(wb_client *look, unsigned place, int *ret_there)
 /* Once to count them, and then at each. */
 static void killed_inside(wb_kit *kit)
 {
-    wb_trace whole = { .prepare = begin, .call = commit };
+    wb_tracer whole = { .prepare = begin, .call = commit };
     int there = 0;
     if (kit->options->business && wb_business_lacks(kit))
         return;
     wb_client *look = wb_client_open(kit, 0);
     choose(kit, 0);
-    if (!look || !wb_trace_run(kit, &whole) ||
+    if (!look || !wb_tracer_run(kit, &whole) ||
         !wb_kit_check(kit, is_there(look) == 1, "what was committed is not there"))
         return;
     const unsigned step = whole.made / PLACES_MAX + 1;
@@ -107,8 +107,8 @@ static void killed_inside(wb_kit *kit)
 
 static void check_flushed(wb_kit *kit, const char *name, void (*prepare)(wb_client *), int (*call)(wb_client *))
 {
-    wb_trace whole = { .prepare = prepare, .call = call };
-    if (!wb_client_open(kit, 0) || !wb_trace_run(kit, &whole))
+    wb_tracer whole = { .prepare = prepare, .call = call };
+    if (!wb_client_open(kit, 0) || !wb_tracer_run(kit, &whole))
         return;
     if (whole.is_connected)
         wb_kit_skip(kit, "%s has a server, which writes", kit->plugin->name);
@@ -170,7 +170,7 @@ static void store_and_fetch(wb_client *victim)
 static int end_call(void *argument)
 {
     (void)argument;
-    wb_trace_next_stage();
+    wb_tracer_next_stage();
     return WB_OK;
 }
 

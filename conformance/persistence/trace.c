@@ -26,20 +26,20 @@
 
 /* ---- the child -------------------------------------------------------------------------- */
 
-void wb_trace_next_stage(void)
+void wb_tracer_next_stage(void)
 {
     (void)raise(SIGSTOP);
 }
 
 /* It stops itself when it can be traced, before the call, and after it. */
-_Noreturn static void be_victim(wb_kit *kit, pid_t parent, const wb_trace *trace)
+_Noreturn static void be_victim(wb_kit *kit, pid_t parent, const wb_tracer *trace)
 {
     wb_wires before;
     atomic_int *said = &wb_board_of(kit)->flag;
     wb_kit_end_with(parent);
     if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
         _exit(UNTRACED);
-    wb_trace_next_stage();
+    wb_tracer_next_stage();
     wb_wires_remember(&before);
     wb_store *store = wb_store_again(kit, 0);
     wb_client *victim = store ? wb_client_open_on(kit, store) : NULL;
@@ -48,9 +48,9 @@ _Noreturn static void be_victim(wb_kit *kit, pid_t parent, const wb_trace *trace
     atomic_store(said, wb_wires_find(&before, NULL, 0) ? CONNECTED : 0);
     if (!victim || kit->is_failed)
         _exit(FAILED);
-    wb_trace_next_stage();
+    wb_tracer_next_stage();
     int r = trace->call(victim);
-    wb_trace_next_stage();
+    wb_tracer_next_stage();
     if (wb_client_check(victim, r, WB_OK, "make the call"))
         (void)atomic_fetch_or(said, DONE);
     _exit(kit->is_failed ? FAILED : 0);
@@ -97,7 +97,7 @@ static int is_flush(pid_t thread, long number, const uint64_t *arguments)
 }
 
 /* @return whether it is to be killed before this one. */
-static int note_call(pid_t thread, wb_trace *trace)
+static int note_call(pid_t thread, wb_tracer *trace)
 {
     struct __ptrace_syscall_info info = { 0 };
     if (ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof info, &info) <= 0 || info.op != PTRACE_SYSCALL_INFO_ENTRY)
@@ -118,7 +118,7 @@ static long next_stop(int stage, int is_threaded)
 }
 
 /* One of its threads has stopped. @return the signal that it is to be given, or 0. */
-static int look_at(pid_t main, pid_t thread, int status, int *stage, wb_trace *trace)
+static int look_at(pid_t main, pid_t thread, int status, int *stage, wb_tracer *trace)
 {
     const int signal = WSTOPSIG(status);
     if (signal == SYSTEM_CALL) {
@@ -135,7 +135,7 @@ static int look_at(pid_t main, pid_t thread, int status, int *stage, wb_trace *t
 }
 
 /* All of its threads, to its end. @return its status. */
-static int follow(pid_t main, wb_trace *trace)
+static int follow(pid_t main, wb_tracer *trace)
 {
     int status = 0, stage = BORN, is_threaded = 0;
     for (;;) {
@@ -154,7 +154,7 @@ static int follow(pid_t main, wb_trace *trace)
 
 static void trace_one(wb_kit *kit, void *argument)
 {
-    wb_trace *trace = argument;
+    wb_tracer *trace = argument;
     const pid_t self = getpid();
     atomic_store(&wb_board_of(kit)->flag, 0);
     pid_t pid = fork();
@@ -168,7 +168,7 @@ static void trace_one(wb_kit *kit, void *argument)
     trace->is_done = pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0 && (said & DONE);
 }
 
-int wb_trace_run(wb_kit *kit, wb_trace *trace)
+int wb_tracer_run(wb_kit *kit, wb_tracer *trace)
 {
     if (!wb_nursery_do(kit, trace_one, trace, sizeof *trace))
         return 0;

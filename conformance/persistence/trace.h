@@ -10,7 +10,7 @@
 
 #include "conformance/persistence/persistence.h"
 
-typedef struct wb_trace {
+typedef struct wb_tracer {
     void (*prepare)(wb_client *victim);
     int (*call)(wb_client *victim);
     unsigned kill_at; /* system call of `call` that is not made any more, from 1 on; 0: none */
@@ -20,15 +20,15 @@ typedef struct wb_trace {
     int is_connected;  /* the plugin has connections: it is another process that writes */
     int is_killed, is_done; /* what became of it */
     int is_untraced;   /* and why nothing */
-} wb_trace;
+} wb_tracer;
 
 /** In `call`: what comes now is not part of it any more. */
-void wb_trace_next_stage(void);
+void wb_tracer_next_stage(void);
 
 /** Have a stranger make an instance of the first store and a session, prepare, and call. What is to be
  *  told to them goes over the board.
  *  @return whether it came as far as it should; if not, it is noted, or the case is skipped, since
  *  processes cannot be traced here. */
-int wb_trace_run(wb_kit *kit, wb_trace *trace);
+int wb_tracer_run(wb_kit *kit, wb_tracer *trace);
 
 #endif

@@ -32,6 +32,8 @@
 #define LAST_TRIALS (300 * WB_MILLISECOND)
 /* Closing plugins is no work in flight: it gets so long even when the time is over. */
 #define CLOSING WB_SECOND
+/* Observers of several endpoints have one second together, mostly for one receiver; and each at least so long. */
+#define LEAST_OF_AN_OBSERVER (50 * WB_MILLISECOND)
 
 static int report(const cli_hosted *one, const wb_error *error)
 {
@@ -411,7 +413,7 @@ static void stop(cli_host *host)
     }
     if (late)
         cli_guard_leave(&host->guard, "shutdown_timeout");
-    cli_guard_allow(&host->guard, CLOSING);
+    cli_guard_allow(&host->guard, CLI_WATCH_ENDING + CLOSING);
 }
 
 /* ---- end -------------------------------------------------------------------------------- */
@@ -476,6 +478,16 @@ static void await_drain(cli_host *host)
         cli_guard_sleep(&host->guard, LOOK_EVERY_STOPPING);
 }
 
+static void stop_observers(cli_host *host)
+{
+    const int64_t until = wb_clock_monotonic() + WB_OBSERVER_PATIENCE;
+    cli_guard_allow(&host->guard, WB_OBSERVER_PATIENCE + (int64_t)host->count * LEAST_OF_AN_OBSERVER + CLOSING);
+    for (size_t i = 0; i < host->count; i++) {
+        const int64_t least = wb_clock_monotonic() + LEAST_OF_AN_OBSERVER;
+        wb_endpoint_stop_observing(host->hosted[i].endpoint, least < until ? until : least);
+    }
+}
+
 static int finish(cli_host *host, int code)
 {
     for (size_t i = 0; i < host->count; i++)
@@ -486,6 +498,7 @@ static int finish(cli_host *host, int code)
     if (code == EX_OK)
         code = judge_drain(host);
     await_drain(host);
+    stop_observers(host);
     for (size_t i = 0; i < host->count && !host->drain.question; i++) {
         wb_endpoint_destroy(host->hosted[i].endpoint);
         wb_endpoint_destroy(host->hosted[i].probe);

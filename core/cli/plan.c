@@ -45,10 +45,11 @@ json_t *cli_plan_json(const wb_endpoint_setup *endpoint)
 {
     const wb_endpoint_config *config = endpoint->config;
     const wb_plan *plan = &endpoint->plan;
-    return json_pack("{s:o, s:o, s:o*, s:o*, s:b, s:b, s:s, s:b, s:b, s:I, s:I, s:s, s:o*, s:o*, s:o*, s:I, s:s, s:b, s:o}", "name",
+    return json_pack("{s:o, s:o, s:o*, s:o*, s:o*, s:b, s:b, s:s, s:b, s:b, s:I, s:I, s:s, s:o*, s:o*, s:o*, s:I, s:s, s:b, s:o}", "name",
                      wb_json_text(config->name), "transport", wb_json_text(endpoint->transport->name), "persistence",
                      wb_json_text(endpoint->persistence ? endpoint->persistence->name : NULL), "deduplication_store",
-                     wb_json_text(endpoint->store ? endpoint->store->name : NULL), "by_id", plan->by_id, "by_position",
+                     wb_json_text(endpoint->store ? endpoint->store->name : NULL), "observer",
+                     wb_json_text(endpoint->observer ? endpoint->observer->name : NULL), "by_id", plan->by_id, "by_position",
                      plan->by_position, "mode",
                      wb_mode_name(plan->mode), "outbox", plan->outbox, "send_only",
                      plan->send_only, "immediate_retries", (json_int_t)plan->immediate_retries,

@@ -88,6 +88,8 @@ static void print_endpoint(const wb_endpoint_setup *endpoint)
     print_delays(&endpoint->plan);
     if (!cli_plan_can_expire(endpoint))
         (void)printf("  %-13s no: messages with a time to be received are refused\n", "expiry");
+    if (endpoint->observer)
+        (void)printf("  %-13s %s %s\n", "observer", endpoint->observer->name, endpoint->observer->version);
 }
 
 static void print_json(const wb_setup *setup, const wb_problems *problems)

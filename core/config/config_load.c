@@ -17,7 +17,7 @@
 static const char *const top_groups[] = { "endpoints", "http", "console", NULL };
 static const char *const endpoint_groups[] = { "transport", "persistence", "outbox",
                                                "recoverability", "delayed_delivery", "audit", "session",
-                                               "failures", "types", NULL };
+                                               "failures", "types", "observer", NULL };
 
 static const char *const recoverability_groups[] = { "types", NULL };
 static const char *const outbox_groups[] = { "deduplication", NULL };
@@ -357,6 +357,7 @@ static void read_endpoint(wb_config *config, wb_problems *problems, const wb_con
                          &endpoint->types, &endpoint->type_count);
     endpoint->transport = read_plugin(&r, r.node, "transport", 1);
     endpoint->persistence = read_plugin(&r, r.node, "persistence", 0);
+    endpoint->observer = read_plugin(&r, r.node, "observer", 0);
     endpoint->has_errors = problems->error_count != errors_before;
 }
 

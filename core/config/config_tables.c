@@ -26,8 +26,8 @@ static const wb_option top_options[] = {
       .offset = offsetof(wb_config, plugin_path_list),
       .since = "0.1",
       .summary = "directories with more plugins",
-      .help = "Looked into after the installed plugins: DIR/transport/NAME.so or "
-              "DIR/persistence/NAME.so, then DIR/NAME.so. A directory and everything above it "
+      .help = "Looked into after the installed plugins: DIR/transport/NAME.so, "
+              "DIR/persistence/NAME.so or DIR/observer/NAME.so, then DIR/NAME.so. A directory and everything above it "
               "must belong to root or to the user that runs the endpoint, and nobody else may "
               "write there. A relative path starts at the directory of the configuration file." },
     { .name = "log_level",

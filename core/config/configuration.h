@@ -23,7 +23,7 @@
 /** Whether it can be such a name. */
 int wb_config_is_name(const char *name);
 
-/** A plugin selected by the `transport`, `persistence` or `outbox.deduplication.store` group. */
+/** A plugin selected by the `transport`, `persistence`, `outbox.deduplication.store` or `observer` group. */
 typedef struct wb_plugin_choice {
     const char *plugin;       /* its name; NULL when the group is absent or names none */
     const wb_conf_node *node; /* the group with the plugin's options; NULL when absent */
@@ -91,6 +91,7 @@ typedef struct wb_endpoint_config {
 
     wb_plugin_choice transport;
     wb_plugin_choice persistence;
+    wb_plugin_choice observer;
 
     struct {
         int32_t enabled;

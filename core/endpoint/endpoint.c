@@ -25,6 +25,7 @@
 #include "core/plugin/loader.h"
 #include "core/written/relay.h"
 
+
 /* A worker's place: empty before its thread was started and after it was joined. */
 typedef struct {
     wb_worker worker;
@@ -36,6 +37,7 @@ struct wb_endpoint {
     wb_host_instance transport_host;
     wb_host_instance persistence_host;
     wb_host_instance store_host;
+    wb_host_instance observer_host;
     wb_pipeline pipeline;
     seat *seats;
     unsigned seat_count; /* 0 until the endpoint was started */
@@ -44,6 +46,7 @@ struct wb_endpoint {
     int has_store; /* of delayed messages, which keeps them or may still hold some */
     wb_poller poller;
     wb_written_relay relay;
+    wb_tracing tracing; /* its observer; all zero: it has none */
     void *owner;
     int result;      /* WB_OK, or the class of `failure` while seats are empty for it */
     wb_error failure; /* why the first of those who gave up did */
@@ -113,6 +116,16 @@ static int create_store(wb_endpoint *e, wb_error *error)
     return say_place(r, "outbox.deduplication.store", &setup->config->outbox.store, error);
 }
 
+static int create_observer(wb_endpoint *e, wb_error *error)
+{
+    const wb_endpoint_setup *setup = e->setup;
+    wb_host_init(&e->observer_host, setup->config->name, setup->observer->name);
+    e->tracing.ops = setup->observer_ops;
+    int r = wb_observer_create(setup->observer, &e->observer_host.host, &setup->observer_info, setup->observer_config,
+                               &e->tracing.observer, error);
+    return say_place(r, "observer", &setup->config->observer, error);
+}
+
 static int create_instances(wb_endpoint *e, wb_error *error)
 {
     int r = create_transport(e, error);
@@ -120,6 +133,8 @@ static int create_instances(wb_endpoint *e, wb_error *error)
         r = create_persistence(e, error);
     if (r == WB_OK && e->setup->store)
         r = create_store(e, error);
+    if (r == WB_OK && e->setup->observer)
+        r = create_observer(e, error);
     return r;
 }
 
@@ -147,11 +162,28 @@ int wb_endpoint_create(const wb_endpoint_setup *setup, wb_endpoint **ret_endpoin
     return r;
 }
 
+void wb_endpoint_stop_observing(wb_endpoint *e, int64_t deadline)
+{
+    if (!e || !e->pipeline.origin.tracing)
+        return;
+    e->pipeline.origin.tracing = NULL;
+    e->tracing.ops->stop(e->tracing.observer, deadline);
+}
+
+/* Not sooner: sessions of a program may outlive the workers. */
+static void end_observer(wb_endpoint *e)
+{
+    wb_endpoint_stop_observing(e, wb_clock_monotonic() + WB_OBSERVER_PATIENCE);
+    if (e->tracing.observer)
+        e->tracing.ops->destroy(e->tracing.observer);
+}
+
 void wb_endpoint_destroy(wb_endpoint *e)
 {
     if (!e)
         return;
     wb_pipeline *p = &e->pipeline;
+    end_observer(e);
     if (p->apart)
         p->apart_ops->destroy(p->apart);
     if (p->persistence)
@@ -355,10 +387,22 @@ int wb_endpoint_open_modules(wb_endpoint *e, wb_error *error)
     return wb_hooks_open(&e->pipeline.hooks, error);
 }
 
+int wb_endpoint_observe(wb_endpoint *e, wb_error *error)
+{
+    if (!e->tracing.observer || e->pipeline.origin.tracing)
+        return WB_OK;
+    int r = e->tracing.ops->start(e->tracing.observer, error);
+    if (r == WB_OK)
+        e->pipeline.origin.tracing = &e->tracing;
+    return r;
+}
+
 int wb_endpoint_start(wb_endpoint *e, wb_error *error)
 {
     char workers[12];
-    int r = wb_endpoint_open_modules(e, error);
+    int r = wb_endpoint_observe(e, error);
+    if (r == WB_OK)
+        r = wb_endpoint_open_modules(e, error);
     if (e->setup->plan.send_only || r != WB_OK)
         return r;
     (void)snprintf(workers, sizeof workers, "%u", (unsigned)e->setup->config->concurrency);
@@ -366,6 +410,7 @@ int wb_endpoint_start(wb_endpoint *e, wb_error *error)
                  { "transport", e->setup->transport->name },
                  { "persistence", e->setup->persistence ? e->setup->persistence->name : NULL },
                  { "deduplication_store", e->setup->store ? e->setup->store->name : NULL },
+                 { "observer", e->setup->observer ? e->setup->observer->name : NULL },
                  { "mode", wb_mode_name(e->pipeline.mode) }, { "outbox", e->pipeline.outbox ? "on" : "off" },
                  { "workers", workers });
     e->seat_count = (unsigned)e->setup->config->concurrency;

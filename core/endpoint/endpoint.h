@@ -19,8 +19,13 @@ typedef struct wb_endpoint wb_endpoint;
 
 /** Make the plugin instances; connects to nothing. `setup` must outlive the endpoint. */
 int wb_endpoint_create(const wb_endpoint_setup *setup, wb_endpoint **ret_endpoint, wb_error *error);
-/** NULL is allowed. The endpoint is not running. */
+/** What an observer may take to pass on what it keeps, when its endpoint ends. */
+#define WB_OBSERVER_PATIENCE (1 * WB_SECOND)
+
+/** NULL is allowed. The endpoint is not running. Its observer has WB_OBSERVER_PATIENCE, unless it was stopped before. */
 void wb_endpoint_destroy(wb_endpoint *endpoint);
+/** Stop its observer, which has until then (monotonic). NULL is allowed. The endpoint is not running. */
+void wb_endpoint_stop_observing(wb_endpoint *endpoint, int64_t deadline);
 
 /** Make queues, subscriptions and tables. Idempotent. */
 int wb_endpoint_install(wb_endpoint *endpoint, wb_error *error);
@@ -44,6 +49,9 @@ int wb_endpoint_check_modules(wb_endpoint *endpoint, wb_error *error);
 /** Open the endpoint's handler modules (core/pipeline/hooks.h), for whoever wants to know that they open before
  *  others start: wb_endpoint_start() does it, too. wb_endpoint_join() closes them, also when it was never started. */
 int wb_endpoint_open_modules(wb_endpoint *endpoint, wb_error *error);
+/** Start the endpoint's observer, if it has one: what is sent from now on begins or continues traces. Nothing when it
+ *  runs. wb_endpoint_start() does it, too; wb_endpoint_destroy() stops it. */
+int wb_endpoint_observe(wb_endpoint *endpoint, wb_error *error);
 /** Start workers and housekeeper. A send-only endpoint has none. After an error some may run:
  *  stop and join. */
 int wb_endpoint_start(wb_endpoint *endpoint, wb_error *error);

@@ -108,6 +108,18 @@ static void try_store(const rehearsal *all, wb_endpoint_setup *endpoint)
         report(&a, &error);
 }
 
+static void try_observer(const rehearsal *all, wb_endpoint_setup *endpoint)
+{
+    attempt a = begin(all, endpoint, "observer", endpoint->observer, &endpoint->config->observer);
+    wb_observer *observer = NULL;
+    wb_error error = { 0 };
+    if (wb_observer_create(a.plugin, &a.host.host, &endpoint->observer_info, endpoint->observer_config, &observer, &error) ==
+        WB_OK)
+        endpoint->observer_ops->destroy(observer);
+    else
+        report(&a, &error);
+}
+
 static void try_modules(const rehearsal *all, wb_endpoint_setup *endpoint)
 {
     wb_error error = { 0 };
@@ -126,6 +138,8 @@ static void try_endpoint(const rehearsal *all, wb_endpoint_setup *endpoint)
         try_persistence(all, endpoint);
     if (endpoint->store_config)
         try_store(all, endpoint);
+    if (endpoint->observer_config)
+        try_observer(all, endpoint);
     try_modules(all, endpoint);
 }
 

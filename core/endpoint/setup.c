@@ -60,8 +60,12 @@ static void load_plugins(const loading *l)
                     &endpoint->persistence, &endpoint->persistence_path);
     endpoint->store_config = load_plugin(l, WB_PLUGIN_PERSISTENCE, &endpoint->config->outbox.store,
                                          &endpoint->store, &endpoint->store_path);
+    endpoint->observer_config =
+        load_plugin(l, WB_PLUGIN_OBSERVER, &endpoint->config->observer, &endpoint->observer, NULL);
     if (endpoint->store)
         endpoint->store_ops = endpoint->store->ops;
+    if (endpoint->observer)
+        endpoint->observer_ops = endpoint->observer->ops;
     if (endpoint->transport)
         endpoint->transport_ops = endpoint->transport->ops;
     if (endpoint->persistence)
@@ -343,6 +347,7 @@ static void fill_info(wb_arena *arena, wb_endpoint_setup *endpoint, uint32_t fla
     endpoint->info.subscriptions = wb_subscribed_is_recorded(endpoint);
     endpoint->persistence_info = endpoint->info;
     endpoint->persistence_info.name = config->name;
+    endpoint->observer_info = endpoint->persistence_info;
     endpoint->persistence_info.failures = config->failures.at.is_set;
     endpoint->persistence_info.sql_api = (flags & WB_SETUP_SQL_API) != 0;
     fill_store_info(arena, endpoint);

@@ -9,6 +9,7 @@
 #ifndef WB_ENDPOINT_SETUP_H
 #define WB_ENDPOINT_SETUP_H
 
+#include <waybill/sys/observer.h>
 #include <waybill/sys/persistence.h>
 #include <waybill/sys/transport.h>
 
@@ -31,6 +32,9 @@ typedef struct wb_endpoint_setup {
     const wb_persistence_ops *store_ops;
     const void *store_config;
     const char *store_path;
+    const wb_plugin *observer; /* NULL: none, and so are the next two */
+    const wb_observer_ops *observer_ops;
+    const void *observer_config;
     wb_handler_set handlers;
     wb_plan plan;
     /** For create() of the transport, and of the persistence: that of a send-only endpoint with outbox uses
@@ -39,6 +43,8 @@ typedef struct wb_endpoint_setup {
     wb_endpoint_info persistence_info;
     /** For create() of that store. What it keeps is no other endpoint's: its name is none that one can have. */
     wb_endpoint_info store_info;
+    /** For create() of the observer: its name is the endpoint's own, whatever queue that receives from. */
+    wb_endpoint_info observer_info;
     int is_planned; /* 1: what the core reads has no errors, and plan and infos are right, whatever is wrong with plugins' options */
     int is_ready;   /* 0: it has errors; the fields above may be NULL */
 } wb_endpoint_setup;

@@ -154,6 +154,8 @@ static int open_endpoint(opening *o)
         return r;
     wb_endpoint_set_owner(o->endpoint, o->program);
     r = wb_endpoint_verify(o->endpoint, &o->error);
+    if (r == WB_OK)
+        r = wb_endpoint_observe(o->endpoint, &o->error);
     return r == WB_OK ? start_sessions(o, setup) : r;
 }
 

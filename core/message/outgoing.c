@@ -305,15 +305,33 @@ static size_t size_of_user_headers(const wb_outgoing *outgoing)
     return size;
 }
 
+/* Its own sending is a step of the trace. @return whether the cause names that trace: what else it says of it is true, too. */
+static int add_step(header_list *list, const wb_origin *origin, const wb_outgoing *outgoing, const wb_operation *operation,
+                    const wb_message *cause)
+{
+    char text[WB_TRACE_PARENT_SIZE];
+    wb_trace trace;
+    const int is_related = cause && !WB_HEADERS_FIND(outgoing->headers, outgoing->header_count, WB_HEADER_RELATED_TO);
+    const int is_named = wb_trace_send(origin->tracing, &origin->endpoint, operation, cause, is_related, &trace);
+    wb_trace_write(&trace, text);
+    ADD_COPY(list, outgoing, WB_HEADER_TRACE_PARENT, text, sizeof text - 1);
+    return is_named;
+}
+
 /* The trace goes on in what a handler sends. A peer wrote it, so it may be large: what would
  * make the message one that no receiver takes is left out. */
-static void add_trace(header_list *list, const wb_outgoing *outgoing, const wb_message *cause)
+static void add_trace(header_list *list, const wb_origin *origin, const wb_outgoing *outgoing, const wb_operation *operation,
+                      const wb_message *cause)
 {
     static const wb_text names[] = { { WB_HEADER_TRACE_PARENT, sizeof WB_HEADER_TRACE_PARENT - 1 },
                                      { WB_HEADER_TRACE_STATE, sizeof WB_HEADER_TRACE_STATE - 1 },
                                      { WB_HEADER_BAGGAGE, sizeof WB_HEADER_BAGGAGE - 1 } };
-    size_t room = WB_OUTGOING_HEADERS_SIZE_MAX - size_of_user_headers(outgoing);
-    for (size_t i = 0; cause && i < sizeof names / sizeof names[0]; i++) {
+    size_t room = WB_OUTGOING_HEADERS_SIZE_MAX - size_of_user_headers(outgoing), first = 0;
+    if (origin->tracing && room >= names[0].size + WB_TRACE_PARENT_SIZE - 1) {
+        room -= names[0].size + WB_TRACE_PARENT_SIZE - 1;
+        first = add_step(list, origin, outgoing, operation, cause) ? 1 : 2; /* the state is that trace's, and baggage nobody's */
+    }
+    for (size_t i = first; cause && i < sizeof names / sizeof names[0]; i++) {
         const wb_header *found =
             wb_headers_find(cause->headers, cause->header_count, names[i].value, names[i].size);
         if (!found || found->value_size > WB_OUTGOING_VALUE_MAX || names[i].size + found->value_size > room)
@@ -351,7 +369,7 @@ static void add_origin(header_list *list, const wb_origin *origin, int kind, con
     add_relations(list, outgoing, operation, cause);
     if (kind == WB_KIND_REPLY)
         add_saga(list, outgoing, cause);
-    add_trace(list, outgoing, cause);
+    add_trace(list, origin, outgoing, operation, cause);
     ADD_TEXT(list, outgoing, WB_HEADER_REPLY_TO, origin->reply_to);
     ADD_TEXT(list, outgoing, WB_HEADER_ORIGINATING_ENDPOINT, origin->endpoint);
     ADD_TEXT(list, outgoing, WB_HEADER_ORIGINATING_MACHINE, origin->machine);

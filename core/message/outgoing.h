@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/type_bases.h"
 #include "core/message/operations.h"
+#include "core/message/trace.h"
 
 /* Limits of one outgoing message and of what one incoming message may cause. */
 #define WB_OUTGOING_HEADERS_MAX 256
@@ -20,12 +21,6 @@
 #define WB_OUTGOING_HEADERS_SIZE_MAX (60 * 1024)
 #define WB_OUTGOING_PER_MESSAGE_MAX 10000 /* operations */
 #define WB_OUTGOING_DELAY_MAX (3650 * WB_DAYS)
-
-/** A string whose size is known. */
-typedef struct wb_text {
-    const char *value;
-    size_t size;
-} wb_text;
 
 /** Who sends: constant for an endpoint. */
 typedef struct wb_origin {
@@ -43,6 +38,7 @@ typedef struct wb_origin {
     /* The clock that delays are counted by: the database's. NULL: this host's wall clock. */
     int64_t (*now)(const void *clock);
     const void *clock;
+    const wb_tracing *tracing; /* NULL: nobody records traces, and what a message names of one is passed on as it is */
 } wb_origin;
 
 /** The queue that it receives from. */

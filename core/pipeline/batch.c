@@ -12,6 +12,7 @@
 #include "core/message/ids.h"
 #include "core/pipeline/apart.h"
 #include "core/pipeline/marks.h"
+#include "core/pipeline/observe.h"
 #include "core/pipeline/positions.h"
 #include "core/pipeline/scout.h"
 #include "core/pipeline/suspect.h"
@@ -290,6 +291,7 @@ static void adapt(wb_worker *w)
 static void tally_done(wb_worker *w, wb_item *item)
 {
     item->is_tallied = 1;
+    wb_observe_handled(w->pipeline, &item, 1);
     wb_tally_note(&w->tally, item->is_discarded ? WB_TALLY_DISCARDED : WB_TALLY_HANDLED, 1);
 }
 
@@ -297,12 +299,14 @@ static void tally_done(wb_worker *w, wb_item *item)
 void wb_batch_tally(wb_worker *w, wb_item_state state)
 {
     const int64_t now = wb_clock_wall();
+    wb_item *done[w->batch_size + 1];
     uint64_t handled = 0, discarded = 0;
     for (size_t i = 0; i < w->batch_size; i++) {
         wb_item *item = w->batch[i];
         if (item->state != state || item->verdict != WB_VERDICT_OPEN || item->is_tallied)
             continue;
         item->is_tallied = 1;
+        done[handled + discarded] = item;
         handled += !item->is_discarded;
         discarded += item->is_discarded != 0;
         if (item->sent)
@@ -310,6 +314,7 @@ void wb_batch_tally(wb_worker *w, wb_item_state state)
     }
     wb_tally_note(&w->tally, WB_TALLY_HANDLED, handled);
     wb_tally_note(&w->tally, WB_TALLY_DISCARDED, discarded);
+    wb_observe_handled(w->pipeline, done, handled + discarded);
 }
 
 /* By a batch of ours, whose commit was made after all. */

@@ -11,6 +11,7 @@
 #include "core/pipeline/context.h"
 #include "core/pipeline/distrust.h"
 #include "core/pipeline/follow.h"
+#include "core/pipeline/observe.h"
 #include "core/pipeline/stages.h"
 #include "core/pipeline/suspect.h"
 
@@ -119,8 +120,11 @@ static int run_group(wb_worker *w, wb_item **group, size_t count, int is_first, 
 static int run_handlers(wb_worker *w, wb_item **group, size_t count, int is_first, wb_error *error)
 {
     int r = WB_OK;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         group[i]->started = wb_clock_wall();
+        group[i]->has_begun = 1;
+    }
+    wb_observe_started(w->pipeline, group, count);
     while (r == WB_OK && wb_item_handler(group[0])) {
         r = run_group(w, group, count, is_first, error);
         for (size_t i = 0; r == WB_OK && i < count; i++)
@@ -134,6 +138,7 @@ static void mark_handled(wb_worker *w, wb_item **group, size_t count)
     w->turns++;
     for (size_t i = 0; i < count; i++) {
         wb_item_change(group[i], WB_ITEM_HANDLED);
+        group[i]->ended = wb_observe_now(w->pipeline, group[i]->started);
         group[i]->sent = wb_sent_read(&w->sent, group[i]->incoming->headers, group[i]->incoming->header_count);
         wb_follow_handled(w, group[i]);
         group[i]->turn = w->turns;

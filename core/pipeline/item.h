@@ -16,6 +16,7 @@
 
 #include "core/message/operations.h"
 #include "core/message/session_control.h"
+#include "core/message/trace.h"
 #include "core/plugin/handlers.h"
 #include "core/recover/recoverability.h"
 
@@ -69,6 +70,9 @@ typedef struct wb_item {
     uint64_t duplicate_of;  /* of a duplicate: the batch that handled it */
     int is_passed;          /* known by its position alone: its id is to have no record, for it may have failed */
     int64_t started;        /* when its handling began, by the wall clock */
+    int has_begun;          /* in this run: `started` and `ended` are of the last that did */
+    int64_t ended;          /* and when its handlers had returned, where an observer wants to know */
+    wb_trace trace;         /* its place in a trace, where there is an observer; outlives `incoming` */
     int64_t sent;           /* when it was sent, or due, as it says; 0: it does not */
     wb_operation_list operations; /* in the batch's arena */
     uint32_t asked;           /* ordinal of the next operation */

@@ -9,6 +9,7 @@
 #include "core/base/clock.h"
 #include "core/base/crash.h"
 #include "core/base/log.h"
+#include "core/pipeline/observe.h"
 #include "core/recover/retry_copy.h"
 
 /* How long a message that met a server's trouble is set aside. */
@@ -84,10 +85,13 @@ static wb_tally_kind class_of(const char *kind)
                                                          : WB_TALLY_FAILED_HANDLER;
 }
 
-/* What a handler has discarded has not failed. */
-static void note_failure(wb_worker *w, const wb_attempt *attempt)
+/* What a handler has discarded has not failed, and its attempt has no effect. */
+static void note_failure(wb_worker *w, wb_item *item, const wb_attempt *attempt)
 {
-    if (!attempt->counts || (attempt->wish && attempt->wish->kind == WB_WISH_DISCARD))
+    if (!attempt->counts)
+        return;
+    wb_observe_failed(w->pipeline, item, attempt->reason);
+    if (attempt->wish && attempt->wish->kind == WB_WISH_DISCARD)
         return;
     wb_tally_note(&w->tally, WB_TALLY_FAILED, 1);
     wb_tally_note(&w->tally, class_of(attempt->kind), 1);
@@ -106,7 +110,7 @@ void wb_verdict_attempt_failed(wb_worker *w, wb_item *item, const wb_attempt *at
     char number[12];
 
     wb_failure_set(&item->failure, attempt->kind, attempt->reason, attempt->counts && !wb_bug("uncounted_attempt"));
-    note_failure(w, attempt);
+    note_failure(w, item, attempt);
     item->failure.delay = wants_retry(attempt) ? attempt->wish->delay : 0;
     item->failure.may_wait = !attempt->final || wants_retry(attempt);
     int is_over = attempt->final || wb_recover_is_exhausted(&policy, &item->failure);

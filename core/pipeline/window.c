@@ -14,6 +14,7 @@
 #include "core/base/memory.h"
 #include "core/message/incoming.h"
 #include "core/pipeline/defer.h"
+#include "core/pipeline/observe.h"
 
 /* Between two tries of what the broker refused for now. Six refusals in three seconds end them:
  * a full queue that refuses (x-overflow = reject-publish) does so for ever. */
@@ -94,7 +95,7 @@ static void doubt(const wb_window *part)
 }
 
 /* A refusal's reason belongs to the session until its next call. */
-static void note_outcomes(const wb_window *part, wb_outlet *outlet)
+static void note_outcomes(const wb_window *part, wb_outlet *outlet, int64_t began)
 {
     size_t confirmed = 0;
     for (size_t i = 0; i < part->count; i++) {
@@ -103,6 +104,7 @@ static void note_outcomes(const wb_window *part, wb_outlet *outlet)
             operation->reason = wb_arena_copy(part->arena, operation->reason, strlen(operation->reason));
         confirmed += operation->result == WB_OK;
     }
+    wb_observe_sent(outlet->pipeline, part, began);
     outlet->confirmed += confirmed;
     if (outlet->tally)
         wb_tally_note(outlet->tally, WB_TALLY_SENT, confirmed);
@@ -168,10 +170,11 @@ static int try_once(const wb_window *part, wb_outlet *outlet, wb_error *error)
     if (outlet->beat)
         atomic_store(outlet->beat, wb_clock_monotonic());
     doubt(part);
+    const int64_t began = wb_observe_now(outlet->pipeline, 0);
     int r = wb_window_hand_over(outlet->pipeline, outlet->session, part->operations, part->count,
                                 wb_clock_monotonic() + patience(outlet), error);
     error->result = r;
-    note_outcomes(part, outlet);
+    note_outcomes(part, outlet, began);
     return r;
 }
 

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <waybill/sys/observer.h>
 #include <waybill/sys/persistence.h>
 #include <waybill/sys/transport.h>
 
@@ -90,6 +91,39 @@ static const operation written_operations[] = {
     { W(claim), ALWAYS },        { NULL, 0, 0 },
 };
 
+#define O(field) #field, offsetof(wb_observer_ops, field)
+
+static const operation observer_operations[] = {
+    { O(create), ALWAYS },                { O(destroy), ALWAYS },
+    { O(start), ALWAYS },                 { O(stop), ALWAYS },
+    { O(started), WB_CAP_SEES_STARTED },  { O(handled), WB_CAP_SEES_HANDLED },
+    { O(failed), WB_CAP_SEES_FAILED },    { O(sent), WB_CAP_SEES_SENT },
+    { NULL, 0, 0 },
+};
+
+/* Every kind there is: what it can, and what it is made of. */
+static const struct {
+    uint32_t kind;
+    const char *name;
+    uint64_t capabilities;
+    const operation *operations;
+} kinds[] = {
+    { WB_PLUGIN_TRANSPORT, "transport", WB_CAPS_OF_TRANSPORTS, transport_operations },
+    { WB_PLUGIN_PERSISTENCE, "persistence", WB_CAPS_OF_PERSISTENCES, persistence_operations },
+    { WB_PLUGIN_OBSERVER, "observer", WB_CAPS_OF_OBSERVERS, observer_operations },
+};
+
+#define KINDS (sizeof kinds / sizeof kinds[0])
+
+/* KINDS: none of them. */
+static size_t find_kind(uint32_t kind)
+{
+    size_t at = 0;
+    while (at < KINDS && kinds[at].kind != kind)
+        at++;
+    return at;
+}
+
 /* What only adds to another capability. */
 static const struct {
     uint64_t capability;
@@ -104,9 +138,13 @@ static const struct {
 
 const char *wb_plugin_kind_name(uint32_t kind)
 {
-    return kind == WB_PLUGIN_TRANSPORT     ? "transport"
-           : kind == WB_PLUGIN_PERSISTENCE ? "persistence"
-                                           : "unknown kind";
+    const size_t at = find_kind(kind);
+    return at < KINDS ? kinds[at].name : "unknown kind";
+}
+
+static const char *article(uint32_t kind)
+{
+    return kind == WB_PLUGIN_OBSERVER ? "an" : "a";
 }
 
 static int check_versions(const wb_plugin *plugin, char *reason)
@@ -133,12 +171,12 @@ static int check_versions(const wb_plugin *plugin, char *reason)
 
 static int check_identity(const wb_plugin *plugin, uint32_t kind, const char *name, char *reason)
 {
-    if (plugin->kind != WB_PLUGIN_TRANSPORT && plugin->kind != WB_PLUGIN_PERSISTENCE)
+    if (find_kind(plugin->kind) == KINDS)
         (void)snprintf(reason, REASON_SIZE, "it is of a kind this host does not know (%u); use a newer waybill",
                        plugin->kind);
     else if (kind != WB_PLUGIN_ANY_KIND && plugin->kind != kind)
-        (void)snprintf(reason, REASON_SIZE, "it is a %s plugin, a %s was wanted",
-                       wb_plugin_kind_name(plugin->kind), wb_plugin_kind_name(kind));
+        (void)snprintf(reason, REASON_SIZE, "it is %s %s plugin, %s %s was wanted", article(plugin->kind),
+                       wb_plugin_kind_name(plugin->kind), article(kind), wb_plugin_kind_name(kind));
     else if (!plugin->name || strcmp(plugin->name, name) != 0)
         (void)snprintf(reason, REASON_SIZE, "it calls itself \"%.64s\", its file \"%s\"",
                        plugin->name ? plugin->name : "", name);
@@ -226,28 +264,28 @@ static int check_delayed(const wb_plugin *plugin, const wb_delayed_ops *ops, cha
 
 static int check_operations(const wb_plugin *plugin, char *reason)
 {
-    const int is_transport = plugin->kind == WB_PLUGIN_TRANSPORT;
     if (!plugin->ops) {
         (void)snprintf(reason, REASON_SIZE, "its descriptor has no table of operations");
         return WB_FATAL;
     }
-    int r = check_table(plugin, plugin->ops, is_transport ? transport_operations : persistence_operations, reason);
-    if (r == WB_OK && !is_transport && (plugin->capabilities & WB_CAP_DELAY_STORE))
+    int r = check_table(plugin, plugin->ops, kinds[find_kind(plugin->kind)].operations, reason);
+    if (r == WB_OK && (plugin->capabilities & WB_CAP_DELAY_STORE))
         r = check_delayed(plugin, ((const wb_persistence_ops *)plugin->ops)->delayed, reason);
-    if (r == WB_OK && !is_transport && (plugin->capabilities & WB_CAP_WRITTEN))
+    if (r == WB_OK && (plugin->capabilities & WB_CAP_WRITTEN))
         r = check_table(plugin, ((const wb_persistence_ops *)plugin->ops)->written, written_operations, reason);
     return r;
 }
 
-/* What the other kind can. */
+/* What another kind can. */
 static int check_kind_of_capabilities(const wb_plugin *plugin, char *reason)
 {
     char names[NAMES_SIZE];
-    const uint64_t foreign = plugin->capabilities & (plugin->kind == WB_PLUGIN_TRANSPORT ? WB_CAPS_OF_PERSISTENCES
-                                                                                         : WB_CAPS_OF_TRANSPORTS);
+    const uint64_t foreign =
+        wb_capabilities_known(plugin->capabilities) & ~kinds[find_kind(plugin->kind)].capabilities;
     if (!foreign)
         return WB_OK;
-    (void)snprintf(reason, REASON_SIZE, "it is a %s plugin, but declares \"%s\"", wb_plugin_kind_name(plugin->kind),
+    (void)snprintf(reason, REASON_SIZE, "it is %s %s plugin, but declares \"%s\"", article(plugin->kind),
+                   wb_plugin_kind_name(plugin->kind),
                    wb_capabilities_text(foreign, "\" and \"", names, sizeof names));
     return WB_FATAL;
 }
@@ -268,6 +306,10 @@ static int check_additions(const wb_plugin *plugin, char *reason)
 
 static int check_capabilities(const wb_plugin *plugin, char *reason)
 {
+    if (plugin->kind == WB_PLUGIN_OBSERVER && !(plugin->capabilities & WB_CAPS_OF_OBSERVERS)) {
+        (void)snprintf(reason, REASON_SIZE, "it declares nothing that it sees");
+        return WB_FATAL;
+    }
     if (plugin->kind == WB_PLUGIN_TRANSPORT && !(plugin->capabilities & MODES)) {
         (void)snprintf(reason, REASON_SIZE, "it declares no transaction mode");
         return WB_FATAL;

@@ -31,6 +31,10 @@ const wb_capability_name wb_capability_names[] = {
     { WB_CAP_SUBSCRIPTIONS, "subscriptions" },
     { WB_CAP_FAILED, "failed" },
     { WB_CAP_JOIN_TRANSPORT, "join_transport" },
+    { WB_CAP_SEES_STARTED, "sees_started" },
+    { WB_CAP_SEES_HANDLED, "sees_handled" },
+    { WB_CAP_SEES_FAILED, "sees_failed" },
+    { WB_CAP_SEES_SENT, "sees_sent" },
     { 0, NULL },
 };
 

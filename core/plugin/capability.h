@@ -21,11 +21,12 @@ typedef struct wb_capability_name {
     (WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_JOIN_TRANSPORT | WB_CAP_DELAY_WITH_COMMIT |                           \
      WB_CAP_CLAIM_WITH_COMMIT | WB_CAP_WRITTEN | WB_CAP_POSITIONS | WB_CAP_FORGET | WB_CAP_REMEMBER |   \
      WB_CAP_REMOVE_TABLES | WB_CAP_SUBSCRIPTIONS | WB_CAP_FAILED)
+#define WB_CAPS_OF_OBSERVERS (WB_CAP_SEES_STARTED | WB_CAP_SEES_HANDLED | WB_CAP_SEES_FAILED | WB_CAP_SEES_SENT)
 
 /** Without the bits of later versions, which are ignored. */
 static inline uint64_t wb_capabilities_known(uint64_t capabilities)
 {
-    return capabilities & (WB_CAPS_OF_TRANSPORTS | WB_CAPS_OF_PERSISTENCES);
+    return capabilities & (WB_CAPS_OF_TRANSPORTS | WB_CAPS_OF_PERSISTENCES | WB_CAPS_OF_OBSERVERS);
 }
 
 /** All that are known, in the order of their bits; ends with bit 0. */

@@ -49,6 +49,18 @@ int wb_persistence_create(const wb_plugin *plugin, const wb_host *host, const wb
     return r;
 }
 
+int wb_observer_create(const wb_plugin *plugin, const wb_host *host, const wb_endpoint_info *endpoint,
+                       const void *config, wb_observer **ret_observer, wb_error *error)
+{
+    const wb_observer_ops *ops = plugin->ops;
+    wb_observer *made = NULL;
+    wb_error_clear(error);
+    int r = ops->create(host, endpoint, config, &made, error);
+    if ((r = conclude(plugin, r, made != NULL, error)) == WB_OK)
+        *ret_observer = made;
+    return r;
+}
+
 int wb_persistence_keep_delayed(const wb_plugin *plugin, wb_persistence *persistence, int32_t mode, wb_error *error)
 {
     const wb_persistence_ops *ops = plugin->ops;

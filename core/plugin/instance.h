@@ -6,6 +6,7 @@
 #ifndef WB_PLUGIN_INSTANCE_H
 #define WB_PLUGIN_INSTANCE_H
 
+#include <waybill/sys/observer.h>
 #include <waybill/sys/persistence.h>
 #include <waybill/sys/transport.h>
 
@@ -18,6 +19,8 @@ int wb_transport_create(const wb_plugin *plugin, const wb_host *host, const wb_e
                         const void *config, wb_transport **ret_transport, wb_error *error);
 int wb_persistence_create(const wb_plugin *plugin, const wb_host *host, const wb_endpoint_info *endpoint,
                           const void *config, wb_persistence **ret_persistence, wb_error *error);
+int wb_observer_create(const wb_plugin *plugin, const wb_host *host, const wb_endpoint_info *endpoint,
+                       const void *config, wb_observer **ret_observer, wb_error *error);
 
 /** Whether it keeps delayed messages in that mode: its initialize(), likewise. */
 int wb_persistence_keep_delayed(const wb_plugin *plugin, wb_persistence *persistence, int32_t mode, wb_error *error);

@@ -3,8 +3,8 @@
  * The plugin loader: finds a plugin by kind and name, checks who could have written it
  * (trust.h), loads it, checks its descriptor (abi.h), and reads its options.
  *
- * Places, in this order, each with transport/NAME.so and persistence/NAME.so in it (and,
- * for a build tree, transport/NAME/.libs/NAME.so), or NAME.so of either kind:
+ * Places, in this order, each with transport/NAME.so, persistence/NAME.so and observer/NAME.so in it
+ * (and, for a build tree, transport/NAME/.libs/NAME.so), or NAME.so of any kind:
  *   1. the installed plugin directory, or WAYBILL_PLUGIN_DIR from the environment instead,
  *      unless the process runs with more rights than its caller (AT_SECURE);
  *   2. the directories of `plugin_path`.

@@ -166,7 +166,8 @@ static void add_of_any_kind(wb_plugin_files *files, const wb_config *config, con
     (void)snprintf(file.name, sizeof file.name, "%s", name);
     wb_plugin_entry_name(name, entry);
     if ((wb_plugin_file_is_first(config, WB_PLUGIN_TRANSPORT, &file) ||
-         wb_plugin_file_is_first(config, WB_PLUGIN_PERSISTENCE, &file)) &&
+         wb_plugin_file_is_first(config, WB_PLUGIN_PERSISTENCE, &file) ||
+         wb_plugin_file_is_first(config, WB_PLUGIN_OBSERVER, &file)) &&
         wb_image_holds(path, entry))
         add_file(files, WB_PLUGIN_ANY_KIND, name, path);
 }
@@ -214,6 +215,7 @@ void wb_plugin_files_list(const wb_config *config, wb_plugin_files *files)
     for (size_t i = 0; i < directory_count(config); i++) {
         list_folder(files, config, directory_at(config, i), WB_PLUGIN_TRANSPORT);
         list_folder(files, config, directory_at(config, i), WB_PLUGIN_PERSISTENCE);
+        list_folder(files, config, directory_at(config, i), WB_PLUGIN_OBSERVER);
         list_folder(files, config, directory_at(config, i), WB_PLUGIN_ANY_KIND);
     }
     if (files->count)

@@ -10,6 +10,7 @@
 #include "tests/simulation/broker.h"
 #include "tests/simulation/database.h"
 #include "tests/simulation/delayed.h"
+#include "tests/simulation/observer.h"
 #include "tests/simulation/process.h"
 #include "tests/simulation/programs.h"
 #include "tests/simulation/shape.h"
@@ -495,6 +496,7 @@ void sim_audit(void)
     for (unsigned i = 0; i < sim_message_count; i++)
         audit_message(&sim_messages[i]);
     audit_sent();
+    sim_observer_audit();
 }
 
 /* Then its attempts stay written down. */

@@ -9,6 +9,7 @@
 #include <waybill/sys/expiry.h>
 
 #include "core/message/header_names.h"
+#include "core/message/incoming.h"
 #include "core/message/session_control.h"
 #include "core/recover/recoverability.h"
 #include "core/recover/retry_copy.h"
@@ -308,6 +309,7 @@ void sim_ledger_send(const wb_operation *operation)
     sent->hash = sent->hash_steady =
         hash_bytes(UINT64_C(14695981039346656037), operation->body, operation->body_size);
     read_headers(sent, operation);
+    sent->is_traced = WB_HEADERS_FIND(operation->headers, operation->header_count, WB_HEADER_TRACE_PARENT) != NULL;
     read_body(sent, operation);
     if (sent->number >= sim_message_count)
         sim_violation("a message of nobody arrives at \"%s\"", sent->destination);

@@ -136,6 +136,7 @@ typedef struct sim_sent {
     int64_t due; /* by the database's clock; 0: at once */
     int kind;
     int given_up;
+    int is_traced; /* it says where it stands in a trace */
 } sim_sent;
 
 extern sim_sent *sim_sents;

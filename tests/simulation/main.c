@@ -24,6 +24,7 @@
 #include "core/base/log.h"
 #include "tests/simulation/bugs.h"
 #include "tests/simulation/driver.h"
+#include "tests/simulation/observer.h"
 #include "tests/simulation/population.h"
 #include "tests/simulation/random.h"
 #include "tests/simulation/scenarios.h"
@@ -71,6 +72,7 @@ static void run_seed(uint64_t seed)
 
 static void run(uint64_t seed, const sim_scenario *scenario)
 {
+    sim_observer_attach(scenario || seed / MODES % 2 == 0);
     if (scenario)
         sim_scenario_run(scenario, seed);
     else

@@ -19,6 +19,7 @@
 #include "tests/simulation/broker.h"
 #include "tests/simulation/database.h"
 #include "tests/simulation/handlers.h"
+#include "tests/simulation/observer.h"
 #include "tests/simulation/persistence.h"
 #include "tests/simulation/programs.h"
 #include "tests/simulation/random.h"
@@ -151,6 +152,7 @@ static void fill_pipeline(endpoint *e)
         .drain_time = STOP_TIMEOUT / 2,
         .rate = { .after = shape->rate_after, .wait = shape->rate_wait },
     };
+    e->pipeline.origin.tracing = sim_observer_of(e->transport.endpoint);
     e->pipeline.stores_with_commit = shape->store && shape->with_commit && shape->mode != WB_MODE_NONE;
     e->pipeline.minds_sessions = shape->programs != 0;
     e->pipeline.origin.expires = shape->expires;

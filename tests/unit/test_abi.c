@@ -106,6 +106,53 @@ static void expect_missing(const wb_persistence_ops *ops, uint64_t capabilities,
     expect_persistence(ops, capabilities, sentence);
 }
 
+static void expect_observer(const wb_observer_ops *ops, uint64_t capabilities, const char *reason)
+{
+    const wb_plugin plugin = { .struct_size = sizeof plugin, .magic = WB_PLUGIN_MAGIC,
+                               .abi_major = WB_PLUGIN_ABI_MAJOR, .kind = WB_PLUGIN_OBSERVER,
+                               .name = "eye", .version = "1", .summary = "an observer",
+                               .capabilities = capabilities, .ops = ops };
+    wb_error error = { 0 };
+    assert_int_equal(wb_plugin_check(&plugin, WB_PLUGIN_OBSERVER, "eye", "eye.so", &error), reason ? WB_FATAL : WB_OK);
+    if (reason && !strstr(error.text, reason))
+        fail_msg("expected \"%s\" in: %s", reason, error.text);
+    assert_int_equal(wb_plugin_check(&plugin, WB_PLUGIN_TRANSPORT, "eye", "eye.so", &error), WB_FATAL);
+    assert_non_null(strstr(error.text, "it is an observer plugin, a transport was wanted"));
+}
+
+/* It sees something, what it says, and is no other kind. */
+static void test_an_observer(void **state)
+{
+    wb_observer_ops all, ops;
+    (void)state;
+    memset(&all, 0, sizeof all);
+    all.struct_size = sizeof all;
+    HAS(&all, create), HAS(&all, destroy), HAS(&all, start), HAS(&all, stop), HAS(&all, handled);
+    expect_observer(&all, WB_CAP_SEES_HANDLED, NULL);
+    expect_observer(&all, WB_CAP_SEES_HANDLED | UINT64_C(1) << 62, NULL); /* a later version's: ignored */
+    expect_observer(&all, 0, "it declares nothing that it sees");
+    expect_observer(&all, UINT64_C(1) << 62, "it declares nothing that it sees");
+    expect_observer(&all, WB_CAP_SEES_HANDLED | WB_CAP_SEES_SENT, "declares \"sees_sent\", but its operation \"sent\" is missing");
+    expect_observer(&all, WB_CAP_SEES_HANDLED | WB_CAP_OUTBOX, "it is an observer plugin, but declares \"outbox\"");
+    expect_observer(&all, WB_CAP_SEES_HANDLED | WB_CAP_DELAY, "it is an observer plugin, but declares \"delay\"");
+    ops = all, HAS(&ops, failed);
+    expect_observer(&ops, WB_CAP_SEES_HANDLED, "it has the operation \"failed\", but does not declare \"sees_failed\"");
+    ops = all, HAS(&ops, samples); /* which is optional */
+    expect_observer(&ops, WB_CAP_SEES_HANDLED, NULL);
+#define MISSES(field) ops = all, ops.field = NULL, expect_observer(&ops, WB_CAP_SEES_HANDLED, "its operation \"" #field "\" is missing")
+    MISSES(create), MISSES(destroy), MISSES(start), MISSES(stop);
+#undef MISSES
+}
+
+/* Nor has another kind what observers have. */
+static void test_not_an_observer(void **state)
+{
+    wb_persistence_ops least;
+    (void)state;
+    fill_least(&least);
+    expect_persistence(&least, WB_CAP_SEES_SENT, "it is a persistence plugin, but declares \"sees_sent\"");
+}
+
 /* What remembers ids for others, and can do nothing else, has no batches. */
 static void test_a_store_of_ids(void **state)
 {
@@ -359,6 +406,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_half_a_delayed_store),
         cmocka_unit_test(test_half_an_interface_in_sql),
+        cmocka_unit_test(test_an_observer),
+        cmocka_unit_test(test_not_an_observer),
         cmocka_unit_test(test_a_store_of_ids),
         cmocka_unit_test(test_capabilities_and_operations),
         cmocka_unit_test(test_option_tables),

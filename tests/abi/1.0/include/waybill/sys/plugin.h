@@ -199,7 +199,7 @@ typedef struct wb_option {
 /* ---- capabilities (bits are ABI; unknown bits are ignored) ----------------
  *
  * A bit is a promise, and the operations it names are what keeps it: one without the other is a
- * load error, and so is a bit of the other kind. Some promises have no operation, but a field:
+ * load error, and so is a bit of another kind. Some promises have no operation, but a field:
  *
  *   WB_CAP_DELAY           wb_operation.deliver_at; without it the host never sets that
  *   WB_CAP_EXPIRY          a header; without it the host refuses to send what would expire
@@ -269,11 +269,17 @@ typedef struct wb_option {
 #define WB_CAP_SUBSCRIPTIONS (UINT64_C(1) << 26)
 /* Persistence: keeps failed messages (sys/failed.h). */
 #define WB_CAP_FAILED (UINT64_C(1) << 27)
+/* Observer: what it is told of (sys/observer.h). */
+#define WB_CAP_SEES_STARTED (UINT64_C(1) << 28)
+#define WB_CAP_SEES_HANDLED (UINT64_C(1) << 29)
+#define WB_CAP_SEES_FAILED (UINT64_C(1) << 30)
+#define WB_CAP_SEES_SENT (UINT64_C(1) << 31)
 
 /* ---- descriptor ---------------------------------------------------------- */
 
 #define WB_PLUGIN_TRANSPORT 1u
 #define WB_PLUGIN_PERSISTENCE 2u
+#define WB_PLUGIN_OBSERVER 3u
 
 /** What a plugin says of itself. Size first, append-only. */
 typedef struct wb_plugin {
@@ -290,7 +296,7 @@ typedef struct wb_plugin {
     size_t option_count;
     size_t option_stride; /* sizeof(wb_option) */
     size_t config_size;   /* of the struct that options fill */
-    /** wb_transport_ops or wb_persistence_ops, by kind. */
+    /** wb_transport_ops, wb_persistence_ops or wb_observer_ops, by kind. */
     const void *ops;
     /** Soname of the client library whose symbols handlers may use, or NULL. The
      *  host makes it visible to handler modules. */
