@@ -22,17 +22,20 @@ sub installed {
 }
 sub prepare { }
 
-# Rows as the transport writes them, all in one transaction; the queue is then looked at
-# because somebody opened and closed the file of sessions.
+# Rows as the transport writes them, all in one transaction: above every message and every claim, for whoever has a claim deletes what
+# lies in it. The queue is then looked at because somebody opened and closed the file of sessions.
 sub inject {
     my ($self, @lines) = @_;
+    my $table = $self->{queues}{crash};
+    my ($number) = $table =~ /(\d+)$/;
     my $sql = "begin immediate;\n";
     for (@lines) {
         chomp;
         my ($id, $type, $body) = split /\t/;
         my $headers = pack 'V V/a x V/a x', 1, 'NServiceBus.EnclosedMessageTypes', $type;
-        $sql .= sprintf "insert into %s (id, headers, body) values (x'%s', x'%s', x'%s');\n",
-            $self->{queues}{crash}, map { unpack 'H*', $_ } $id, $headers, $body;
+        $sql .= sprintf "insert into $table (seq, id, headers, body) values ((select max((select coalesce(max(seq), 0) from $table), "
+            . "(select coalesce(max(last), 0) from waybill_claim where queue = $number)) + 1), x'%s', x'%s', x'%s');\n",
+            map { unpack 'H*', $_ } $id, $headers, $body;
     }
     $self->run_sql("$sql commit;");
     open my $bell, '>>', $self->file . '-sessions';
