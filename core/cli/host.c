@@ -32,7 +32,7 @@
 #define LAST_TRIALS (300 * WB_MILLISECOND)
 /* Closing plugins is no work in flight: it gets so long even when the time is over. */
 #define CLOSING WB_SECOND
-/* Observers of several endpoints have one second together, mostly for one receiver; and each at least so long. */
+/* Observers of several endpoints share one second, mostly for one receiver; each has at least so long. */
 #define LEAST_OF_AN_OBSERVER (50 * WB_MILLISECOND)
 
 static int report(const cli_hosted *one, const wb_error *error)
@@ -483,8 +483,8 @@ static void stop_observers(cli_host *host)
     const int64_t until = wb_clock_monotonic() + WB_OBSERVER_PATIENCE;
     cli_guard_allow(&host->guard, WB_OBSERVER_PATIENCE + (int64_t)host->count * LEAST_OF_AN_OBSERVER + CLOSING);
     for (size_t i = 0; i < host->count; i++) {
-        const int64_t least = wb_clock_monotonic() + LEAST_OF_AN_OBSERVER;
-        wb_endpoint_stop_observing(host->hosted[i].endpoint, least < until ? until : least);
+        const int64_t now = wb_clock_monotonic(), share = (until - now) / (int64_t)(host->count - i);
+        wb_endpoint_stop_observing(host->hosted[i].endpoint, now + (share > LEAST_OF_AN_OBSERVER ? share : LEAST_OF_AN_OBSERVER));
     }
 }
 

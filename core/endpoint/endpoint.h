@@ -22,7 +22,8 @@ int wb_endpoint_create(const wb_endpoint_setup *setup, wb_endpoint **ret_endpoin
 /** What an observer may take to pass on what it keeps, when its endpoint ends. */
 #define WB_OBSERVER_PATIENCE (1 * WB_SECOND)
 
-/** NULL is allowed. The endpoint is not running. Its observer has WB_OBSERVER_PATIENCE, unless it was stopped before. */
+/** NULL is allowed. The endpoint is not running. Its observer has WB_OBSERVER_PATIENCE, unless it was stopped before, as the program
+ *  does: all endpoints share that time. */
 void wb_endpoint_destroy(wb_endpoint *endpoint);
 /** Stop its observer, which has until then (monotonic). NULL is allowed. The endpoint is not running. */
 void wb_endpoint_stop_observing(wb_endpoint *endpoint, int64_t deadline);

@@ -187,6 +187,13 @@ static uint64_t number_after(uint64_t before, uint64_t start, uint32_t random)
     return wb_batch_number_is_closed(number) ? number + 1 : number;
 }
 
+uint64_t wb_batch_number_drawn(int64_t wall)
+{
+    uint32_t random;
+    random_bytes(&random, sizeof random);
+    return wb_batch_number_at(wall) | (1 + random % BATCH_RANDOM_MAX);
+}
+
 uint64_t wb_batch_number(int64_t wall)
 {
     static _Atomic uint64_t last;

@@ -46,6 +46,9 @@ void wb_id_generate(char id[WB_GENERATED_ID_SIZE]);
  *  number; a session is aborted, and its program runs it again. `wall` is now, by the clock that records are aged by. Any thread. */
 uint64_t wb_batch_number(int64_t wall);
 
+/** The same, of a time that is not now: it may be the same as one before. */
+uint64_t wb_batch_number_drawn(int64_t wall);
+
 /** The smallest batch number of a wall-clock time. */
 uint64_t wb_batch_number_at(int64_t wall);
 /** The wall-clock time in a batch number, to the millisecond. */

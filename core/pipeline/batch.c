@@ -120,6 +120,7 @@ static void start(wb_worker *w)
     for (size_t i = 0; i < w->batch_size; i++) {
         wb_item *item = w->batch[i];
         item->place = i;
+        item->has_begun = 0;
         item->message.attempt =
             item->incoming->delivery_count + item->failure.attempts + item->failure.faults + 1;
     }

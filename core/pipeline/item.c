@@ -106,7 +106,6 @@ void wb_item_rerun(wb_item *item)
     item->leader = NULL;
     item->duplicate_of = 0;
     item->is_passed = 0;
-    item->has_begun = 0;
     item->handlers_done = 0;
     item->asked = 0;
     item->asked_immediate = 0;

@@ -146,7 +146,7 @@ int wb_pipeline_store_row(const wb_pipeline *p, wb_storage_session *storage, uin
  * time it is due. */
 static uint64_t number_due_in(const wb_pipeline *p, int64_t pause)
 {
-    return wb_batch_number(wb_pipeline_now(p) + pause - p->sweep_after);
+    return wb_batch_number_drawn(wb_pipeline_now(p) + pause - p->sweep_after);
 }
 
 static void log_parked(const wb_pipeline *p, const wb_parked *parked, int64_t pause)

@@ -92,12 +92,15 @@ is_deeply [ @{ $out[0]{header} }{qw(tracestate baggage)} ], [ undef, 'b=2' ], 'n
 
 # ---- attempts that fail ------------------------------------------------------------------------------
 forget();
-$e->send('orders', { id => 'bad', do => [ 'until 3 retry not "yet"', 'send sink T.Out late' ] });
+$e->send('orders', { id => 'bad', do => [ 'sleep 100', 'until 3 retry not "yet"', 'send sink T.Out late' ] });
 $e->collect('sink', 1);
 $e->wait_for('two that failed, one that did not, and what it sent', sub { spans() == 4 });
 my @tries = span('process orders', 'bad');
 is_deeply [ map { [ @{ $_->{attributes} }{qw(waybill.attempt error.type)}, @{ $_->{status} || {} }{qw(code message)} ] } @tries ],
     [ (map { [ $_, 'handling_failed', 2, 'not "yet"' ] } 1, 2), [ 3, undef, undef, undef ] ], 'each with its attempt and its reason';
+my ($slow) = grep { $_->{attributes}{'waybill.attempt'} == 1 } @tries;
+my $took = $slow->{endTimeUnixNano} - $slow->{startTimeUnixNano};
+ok $took >= 0.1e9 && $took < 20e9, 'which began when its handler did' or diag $took;
 my %ids = map { $_->{spanId} => 1 } @tries;
 is keys %ids, 3, 'each has a span of its own';
 is_deeply [ map { $_->{traceId} } @tries ], [ ($tries[0]{traceId}) x 3 ], 'in one trace';
@@ -286,7 +289,7 @@ $e->wait_for('who is, is', sub { span('process orders', 'friend') == 1 });
 is decode_json((lines_of('requests'))[0])->{headers}{Authorization}, 'Bearer hush-hush', 'with the token';
 behave('partial 1 you said hush-hush');
 $e->send('orders', { id => 'echo' });
-$e->wait_for('who repeats it is not quoted', sub { $e->log_lines('what it says repeats a header') > 0 });
+$e->wait_for('who repeats it is not quoted', sub { $e->log_lines('what it says repeats a secret') > 0 });
 behave('200');
 is $e->stop, 0, 'it stops';
 is_deeply [ grep { /hush/ } $e->log_lines('.') ], [], 'which no line has';

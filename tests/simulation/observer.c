@@ -12,12 +12,15 @@
 #include "tests/simulation/shape.h"
 #include "tests/simulation/verdict.h"
 
+#define BUCKETS 4096
+
 struct wb_observer {
     unsigned endpoint;
 };
 
 /* A span that was told of. */
 typedef struct {
+    size_t next; /* of its bucket; 0: it is the last */
     unsigned endpoint;
     char id[320];
     size_t id_size;
@@ -31,13 +34,26 @@ static wb_tracing tracings[SIM_ENDPOINTS_MAX];
 static int is_attached;
 static told *all;
 static size_t all_count, all_max;
+static size_t heads[BUCKETS]; /* of a chain: its number, from 1 */
+
+static size_t *bucket_of(unsigned endpoint, const char *id, size_t id_size, const char *destination)
+{
+    uint32_t hash = 2166136261u ^ endpoint;
+    for (size_t i = 0; i < id_size; i++)
+        hash = (hash ^ (unsigned char)id[i]) * 16777619u;
+    for (; *destination; destination++)
+        hash = (hash ^ (unsigned char)*destination) * 16777619u;
+    return &heads[hash % BUCKETS];
+}
 
 static told *find(unsigned endpoint, const char *id, size_t id_size, const char *destination)
 {
-    for (size_t i = 0; i < all_count; i++)
-        if (all[i].endpoint == endpoint && all[i].id_size == id_size && memcmp(all[i].id, id, id_size) == 0 &&
-            strcmp(all[i].destination, destination) == 0)
-            return &all[i];
+    for (size_t i = *bucket_of(endpoint, id, id_size, destination); i; i = all[i - 1].next) {
+        told *t = &all[i - 1];
+        if (t->endpoint == endpoint && t->id_size == id_size && memcmp(t->id, id, id_size) == 0 &&
+            strcmp(t->destination, destination) == 0)
+            return t;
+    }
     return NULL;
 }
 
@@ -49,8 +65,10 @@ static told *add(unsigned endpoint, const wb_observation *one, const char *desti
         if (!all)
             abort();
     }
+    size_t *head = bucket_of(endpoint, one->id, one->id_size, destination);
     told *t = &all[all_count++];
-    *t = (told){ .endpoint = endpoint, .id_size = one->id_size };
+    *t = (told){ .endpoint = endpoint, .id_size = one->id_size, .next = *head };
+    *head = all_count;
     memcpy(t->id, one->id, one->id_size);
     memcpy(t->destination, destination, strlen(destination) + 1);
     memcpy(t->span, one->trace.span_id, WB_SPAN_ID_SIZE);

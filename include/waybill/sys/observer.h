@@ -104,14 +104,16 @@ typedef struct wb_observer_ops {
      *  error nothing is told, and stop() is not called.
      *  @return WB_OK, or WB_FATAL: the endpoint does not start. */
     int (*start)(wb_observer *observer, wb_error *error);
-    /** Pass on what is still kept, until `deadline` at most; end all threads. The host's patience is a second. */
+    /** Pass on what is still kept, until `deadline` at most; end all threads. The endpoints of a process share a second, and
+     *  each has 50 ms at least. */
     void (*stop)(wb_observer *observer, int64_t deadline);
 
     /** Optional. Whether a trace that begins here is to be kept: 0 or 1, the same answer each time for the same
      *  id. NULL: each is. Of a trace that a peer began, the peer has said. Any thread. */
     int (*samples)(wb_observer *observer, const unsigned char trace_id[WB_TRACE_ID_SIZE]);
 
-    /** With WB_CAP_SEES_STARTED: handlers are about to be called, an attempt begins. */
+    /** With WB_CAP_SEES_STARTED: handlers are about to be called, an attempt begins. Not each is followed by handled() or
+     *  failed(): a batch that is rolled back for one of its messages runs again. */
     wb_observe_fn started;
     /** With WB_CAP_SEES_HANDLED: these took effect. */
     wb_observe_fn handled;

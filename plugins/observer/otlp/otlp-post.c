@@ -14,6 +14,11 @@
 #define MILLISECOND INT64_C(1000000)
 /* Who answers more than that says nothing of spans. */
 #define ANSWER_MAX ((size_t)64 << 10)
+/* Of what it says of them so much is looked through, and a tenth of it told. */
+#define REASON_SIZE (10 * WB_OTLP_REASON_SIZE)
+#define SEPARATORS " \t=,;:/?&@"
+#define WORD_MIN 7 /* "Bearer" is none */
+#define WORD_SIZE 512
 #define LONGEST_PAUSE (60 * SECOND)
 #define LOOK_EVERY (200 * MILLISECOND)
 
@@ -122,10 +127,11 @@ static int run(wb_otlp_poster *poster)
     const int64_t until = poster->now() + poster->config->timeout;
     int running = 1, ignored;
     int64_t left;
-    while ((left = time_left(poster, until)) > 0) {
+    for (;;) { /* once at least: else what it tells of an answer is of the request before */
         if (curl_multi_perform(poster->multi, &running) != CURLM_OK)
             return CURLE_FAILED_INIT;
-        if (!running)
+        left = time_left(poster, until);
+        if (!running || left <= 0)
             break;
         left = left < LOOK_EVERY ? left : LOOK_EVERY;
         (void)curl_multi_poll(poster->multi, NULL, 0, (int)(left / MILLISECOND) + 1, NULL);
@@ -145,16 +151,30 @@ static int is_taken(long status)
     return status >= 200 && status < 300;
 }
 
-/* Whole, or what stands behind "Bearer". */
-static int repeats_secret(const wb_option_map *headers, const char *text)
+/* A word of a secret that is long enough to be one. */
+static int has_word_of(const char *text, const char *secret)
 {
-    for (size_t i = 0; headers && i < headers->count; i++) {
-        const char *value = headers->values[i], *word = strrchr(value, ' ');
-        word = word ? word + 1 : value;
-        if (*word && strstr(text, word))
+    char word[WORD_SIZE];
+    while (*secret) {
+        const size_t size = strcspn(secret, SEPARATORS), kept = size < sizeof word ? size : sizeof word - 1;
+        memcpy(word, secret, kept);
+        word[kept] = '\0';
+        if (kept >= WORD_MIN && strstr(text, word))
             return 1;
+        secret += size + (secret[size] != '\0');
     }
     return 0;
+}
+
+/* Of a URL user, password and query may be some. */
+static int repeats_secret(const wb_otlp_config *config, const char *text)
+{
+    const wb_option_map *headers = config->headers;
+    const char *query = strchr(config->url, '?'), *host = strchr(config->url, '@');
+    for (size_t i = 0; headers && i < headers->count; i++)
+        if (has_word_of(text, headers->values[i]))
+            return 1;
+    return (query && has_word_of(text, query)) || (host && has_word_of(text, config->url));
 }
 
 static void judge_status(const wb_otlp_poster *poster, long status, wb_otlp_outcome *outcome)
@@ -162,10 +182,10 @@ static void judge_status(const wb_otlp_poster *poster, long status, wb_otlp_outc
     curl_off_t seconds = 0;
     (void)curl_easy_getinfo(poster->easy, CURLINFO_RETRY_AFTER, &seconds);
     if (is_taken(status)) {
-        outcome->rejected =
-            wb_otlp_rejected(poster->answer, poster->answer_size, outcome->reason, sizeof outcome->reason);
-        if (repeats_secret(poster->config->headers, outcome->reason))
-            (void)snprintf(outcome->reason, sizeof outcome->reason, "what it says repeats a header of the request");
+        char reason[REASON_SIZE]; /* so that a secret is not cut before it is known */
+        outcome->rejected = wb_otlp_rejected(poster->answer, poster->answer_size, reason, sizeof reason);
+        (void)snprintf(outcome->reason, sizeof outcome->reason, "%.*s", WB_OTLP_REASON_SIZE - 1,
+                       repeats_secret(poster->config, reason) ? "what it says repeats a secret of the request" : reason);
         return;
     }
     outcome->verdict = is_retryable(status) ? WB_OTLP_LATER : WB_OTLP_REFUSED;
@@ -177,7 +197,8 @@ static void judge_status(const wb_otlp_poster *poster, long status, wb_otlp_outc
 static void judge(const wb_otlp_poster *poster, int code, wb_otlp_outcome *outcome)
 {
     long status = 0;
-    (void)curl_easy_getinfo(poster->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (code != CURLE_FAILED_INIT)
+        (void)curl_easy_getinfo(poster->easy, CURLINFO_RESPONSE_CODE, &status);
     if (code == CURLE_OK || is_taken(status)) {
         judge_status(poster, status, outcome);
         return;
