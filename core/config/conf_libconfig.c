@@ -72,8 +72,8 @@ static void report(const wb_conf_source *source, const config_t *config, wb_prob
     if (!text)
         text = "not readable";
     if (strcmp(text, "syntax error") == 0)
-        remedy = "; look here and just before for a missing quote, bracket or '=', or a comma "
-                 "after the last element of a list";
+        remedy = "; look here and just before for a missing quote (text has them; on and yes are written true), "
+                 "a missing bracket or '=', or a comma after the last element of a list";
     else if (strcmp(text, "duplicate setting name") == 0)
         remedy = ": the group has this setting already; remove one of the two";
     wb_problems_add(problems, WB_LOG_ERROR,

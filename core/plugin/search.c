@@ -15,6 +15,7 @@
 #include "core/plugin/image.h"
 
 #define DIRECTORIES_TEXT_SIZE 600
+#define CANDIDATES_TEXT_SIZE 300
 #define NAME_SIZE sizeof(((wb_plugin_file *)0)->name)
 static const char suffix[] = ".so";
 
@@ -73,11 +74,30 @@ static void release_files(void *files)
     wb_plugin_files_free(files);
 }
 
+/* What may have been meant: the nearest, or all there are, for nothing in "postgres" is near "pgsql". */
+static void say_candidates(const wb_plugin_files *files, uint32_t kind, const char *name,
+                           char text[CANDIDATES_TEXT_SIZE])
+{
+    const char *near = NULL;
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < files->count; i++) {
+        const wb_plugin_file *file = &files->items[i];
+        if (file->kind != kind && file->kind != WB_PLUGIN_ANY_KIND)
+            continue;
+        wb_suggest(name, file->name, &near);
+        if (used < CANDIDATES_TEXT_SIZE)
+            used += (size_t)snprintf(text + used, CANDIDATES_TEXT_SIZE - used, "%s\"%s\"",
+                                     used ? ", " : "; there is ", file->name);
+    }
+    if (near)
+        (void)snprintf(text, CANDIDATES_TEXT_SIZE, "; did you mean \"%s\"?", near);
+}
+
 static int not_found(const wb_config *config, uint32_t kind, const char *name, wb_error *error)
 {
-    char directories[DIRECTORIES_TEXT_SIZE];
+    char directories[DIRECTORIES_TEXT_SIZE], candidates[CANDIDATES_TEXT_SIZE];
     size_t used = 0;
-    const char *near = NULL;
     wb_plugin_files files;
     wb_memory_held held;
 
@@ -88,15 +108,10 @@ static int not_found(const wb_config *config, uint32_t kind, const char *name, w
     wb_memory_hold(&held, release_files, &files);
     wb_plugin_files_list(config, &files);
     wb_memory_let_go(&held);
-    for (size_t i = 0; i < files.count; i++)
-        if (files.items[i].kind == kind || files.items[i].kind == WB_PLUGIN_ANY_KIND)
-            wb_suggest(name, files.items[i].name, &near);
-    (void)wb_error_set(error, WB_FATAL, WB_CAUSE_CONFIG, 0,
-                       "there is no %s plugin \"%s\" in %s%s%s%s", wb_plugin_kind_name(kind), name,
-                       directories, near ? "; did you mean \"" : "", near ? near : "",
-                       near ? "\"?" : "");
+    say_candidates(&files, kind, name, candidates);
     wb_plugin_files_free(&files);
-    return WB_FATAL;
+    return wb_error_set(error, WB_FATAL, WB_CAUSE_CONFIG, 0, "there is no %s plugin \"%s\" in %s%s",
+                        wb_plugin_kind_name(kind), name, directories, candidates);
 }
 
 int wb_plugin_find(const wb_config *config, uint32_t kind, const char *name, char path[PATH_MAX],

@@ -17,7 +17,7 @@ int wb_plugin_is_name(const char *name);
 void wb_plugin_entry_name(const char *name, char entry[WB_PLUGIN_ENTRY_SIZE]);
 
 /** The first file of that kind and name. @return WB_OK, or WB_FATAL with a sentence that
- *  names the directories and, if there is one, a plugin with a similar name. */
+ *  names the directories and a plugin with a similar name or, if there is none, all there are. */
 int wb_plugin_find(const wb_config *config, uint32_t kind, const char *name, char path[PATH_MAX],
                    wb_error *error);
 

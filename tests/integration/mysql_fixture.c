@@ -229,7 +229,8 @@ void hold_snapshot(void)
 
 void release_snapshot(void)
 {
-    mysql_close(onlooker);
+    mysql_close(onlooker); /* NULL: it is released */
+    onlooker = NULL;
 }
 
 void fill_pending(int count)

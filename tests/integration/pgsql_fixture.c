@@ -227,7 +227,8 @@ void hold_snapshot(void)
 
 void release_snapshot(void)
 {
-    PQfinish(onlooker);
+    PQfinish(onlooker); /* NULL: it is released */
+    onlooker = NULL;
 }
 
 void fill_pending(int count)

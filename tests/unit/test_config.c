@@ -429,6 +429,7 @@ static void test_syntax(void **state)
 {
     (void)state;
     expect_unreadable("endpoints = (\n\n{ name = ;\n} );", ":3: syntax error; look here");
+    expect_unreadable("endpoints = (\n\n{ outbox = yes; } );", "on and yes are written true");
     expect_unreadable("a = 1;\nb = 2;\na = 3;\n", ":3: duplicate setting name");
     expect_unreadable("a = \"x\ny", ":1: a string that starts here is not closed");
     expect_unreadable("b=1;/* x\ny", ":1: a comment that starts here is not closed");

@@ -158,6 +158,8 @@ static void test_search(void **state)
     (void)state;
     expect_refusal(WB_PLUGIN_TRANSPORT, "quueu", "there is no transport plugin \"quueu\" in \"");
     expect_refusal(WB_PLUGIN_TRANSPORT, "quueu", "did you mean \"queue\"?");
+    expect_refusal(WB_PLUGIN_PERSISTENCE, "postgres", "; there is \"");
+    expect_refusal(WB_PLUGIN_PERSISTENCE, "postgres", "\"shelf\", \"table\"");
     /* the other kind is another plugin */
     expect_refusal(WB_PLUGIN_PERSISTENCE, "queue", "there is no persistence plugin \"queue\"");
     static const char *const bad[] = { "", "../transport/queue", "/etc/passwd", "Queue", "a.b" };
