@@ -585,6 +585,48 @@ static void race_in_batches(wb_kit *kit)
     race(kit, 1);
 }
 
+/* What calls take to wait for a batch, or to be refused for it. */
+#define BESIDE (300 * WB_MILLISECOND)
+
+static void clean_up_beside(void *argument)
+{
+    wb_client *client = argument;
+    size_t deleted;
+    int r = WB_RETRY;
+    for (int i = 0; i < TRIES_MAX && !happened(r); i++) {
+        wb_error_clear(&client->error);
+        r = ops_of(client)->clean_up(client->session, AT(60), 10, &deleted, &client->error);
+        if (!happened(r))
+            wb_clock_pause(10 * WB_MILLISECOND, NULL);
+    }
+    wb_client_check(client, r, WB_OK, "clean up beside a batch");
+}
+
+/* It fails again in a batch, which is committed when the clean-up has seen the message as it was. */
+static int fail_again_beside(wb_client *client, wb_client *cleaner, wb_actor *actor)
+{
+    wb_claim claim = { "order-1", 7, 0 };
+    if (!turns_at(client, "again", WB_FAILED_RESOLVED, AT(12)) || !wb_client_takes(client, WB_BATCH(1), &claim, 1) ||
+        !keeps(client, "again", AT(70)))
+        return 0;
+    wb_actor_do(actor, clean_up_beside, cleaner);
+    wb_clock_pause(BESIDE, NULL);
+    return wb_client_check(client, wb_client_commit(client, WB_BATCH(1), NULL, 0), WB_OK, "commit");
+}
+
+static void cleaned_up_beside(wb_kit *kit)
+{
+    wb_client *client = open_empty(kit, 0), *cleaner = wb_client_open(kit, 0);
+    wb_actor actor;
+    WB_KIT_REQUIRE(kit, client && cleaner, "no session");
+    wb_actor_start(&actor);
+    const int is_kept = fail_again_beside(client, cleaner, &actor);
+    wb_actor_await(kit, &actor);
+    wb_actor_stop(&actor);
+    if (is_kept)
+        (void)lists(client, WB_FAILED_WAITS, 0, 0, "again ");
+}
+
 /* ---- connections that break --------------------------------------------------------------------------------- */
 
 static int prepare_turn(wb_client *client)
@@ -649,6 +691,7 @@ static const wb_kit_case cases[] = {
     { "failed: two endpoints share no messages", FAILED, endpoints_are_apart },
     { "failed: of four who turn one message one is told that he did", FAILED, race_alone },
     { "failed: of four batches that turn one message one does", FAILED, race_in_batches },
+    { "failed: a clean-up beside a batch in which a message fails again leaves it", FAILED, cleaned_up_beside },
     { "failed: a turn whose request is lost", FAILED, turn_request },
     { "failed: a turn whose reply is lost", FAILED, turn_reply },
 };

@@ -31,6 +31,7 @@ typedef struct {
     const wb_failed_ops *ops;
     const char *group; /* NULL: keys were given */
     int32_t status;    /* that they have to have */
+    size_t until;      /* of a group: what failed again since (ns of the wall clock) is not meant */
     wb_failed_retry keys[LOT_MAX];
     size_t count, done;
     int has_more;
@@ -54,7 +55,8 @@ static int look_at(void *argument, const wb_failed *failed)
     wb_failed_record record;
     wb_arena arena;
     wb_arena_init(&arena, 4096);
-    if (wb_failed_decode(failed->summary, failed->summary_size, &arena, &record) == 0 && cli_failed_matches(&filter, failed, &record))
+    if (failed->changed_at < (int64_t)c->until && wb_failed_decode(failed->summary, failed->summary_size, &arena, &record) == 0 &&
+        cli_failed_matches(&filter, failed, &record))
         add_key(c, failed->key, failed->key_size);
     wb_arena_free(&arena);
     return c->has_more ? WB_REJECT : WB_OK;
@@ -88,13 +90,13 @@ static int is_met(int r, int64_t until)
     return (r == WB_ABORT || r == WB_RETRY) && wb_clock_monotonic() < until;
 }
 
-static int retry_lot(change *c, wb_sessions *sessions, wb_failed_retry *lot, size_t count)
+static int retry_lot(change *c, wb_sessions *sessions, wb_failed_retry *lot, size_t count, size_t *ret_taken)
 {
     const int64_t until = wb_clock_monotonic() + PATIENCE;
     int r;
-    while (is_met(r = wb_failed_retry_all(sessions, c->tables.setup->info.name, lot, count, &c->tables.error), until))
+    while (is_met(r = wb_failed_retry_some(sessions, c->tables.setup->info.name, lot, count, ret_taken, &c->tables.error), until))
         wb_clock_pause(PAUSE, NULL);
-    for (size_t i = 0; r == WB_OK && i < count; i++)
+    for (size_t i = 0; r == WB_OK && i < *ret_taken; i++)
         c->done += lot[i].was_waiting != 0;
     return r;
 }
@@ -105,8 +107,8 @@ static int retry(change *c)
     const wb_sessions_policy policy = { .processor = config->name, .commit_duration = config->session.maximum_commit_duration, .connections = 1 };
     wb_sessions *sessions = NULL;
     int r = wb_sessions_start(wb_endpoint_pipeline(c->tables.endpoint), &policy, &sessions, &c->tables.error);
-    for (size_t at = 0; r == WB_OK && at < c->count; at += WB_FAILED_RETRY_LOT)
-        r = retry_lot(c, sessions, &c->keys[at], c->count - at < WB_FAILED_RETRY_LOT ? c->count - at : WB_FAILED_RETRY_LOT);
+    for (size_t at = 0, taken; r == WB_OK && at < c->count; at += taken)
+        r = retry_lot(c, sessions, &c->keys[at], c->count - at, &taken);
     wb_sessions_stop(sessions, LEAVING);
     return r;
 }
@@ -136,6 +138,15 @@ static void log_change(const change *c, const json_t *given, const char *text)
                  { "failure", c->count == 1 ? c->keys[0].key : NULL }, { "who", cli_asked_text(given, "who") });
 }
 
+/* Who asks for the rest of a group says until when it was as it was asked for first. A text: a page's numbers are not as exact. */
+static void say_done(const change *c, wb_answer *answer)
+{
+    char until[24];
+    (void)snprintf(until, sizeof until, "%zu", c->until);
+    wb_answer_json(answer, 200, json_pack("{s:I, s:I, s:b, s:s}", "done", (json_int_t)c->done, "left_alone",
+                                          (json_int_t)(c->count - c->done), "more", c->has_more, "until", until));
+}
+
 static void answer_change(const change *c, int r, wb_answer *answer)
 {
     if (r == WB_IN_DOUBT)
@@ -143,8 +154,7 @@ static void answer_change(const change *c, int r, wb_answer *answer)
     else if (r != WB_OK)
         cli_asked_fail(&c->tables, answer);
     else
-        wb_answer_json(answer, 200, json_pack("{s:I, s:I, s:b}", "done", (json_int_t)c->done, "left_alone", (json_int_t)(c->count - c->done),
-                                              "more", c->has_more));
+        say_done(c, answer);
 }
 
 static void change_them(void *owner, const json_t *given, int (*deed)(change *c), const char *text, wb_answer *answer)
@@ -154,6 +164,7 @@ static void change_them(void *owner, const json_t *given, int (*deed)(change *c)
     change *c = wb_alloc_zero(1, sizeof *c);
     c->group = cli_asked_text(given, "group");
     c->status = status && deed == archive ? cli_failed_status(status) : WB_FAILED_WAITS;
+    c->until = cli_asked_number(given, "until", (size_t)wb_clock_wall(), INT64_MAX);
     wb_arena_init(&c->arena, 4096);
     if (setup && c->status != WB_FAILED_WAITS && c->status != WB_FAILED_RETRYING) {
         wb_answer_refuse(answer, 400, "only what is failed or retrying is archived");

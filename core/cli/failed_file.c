@@ -5,9 +5,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -27,13 +29,61 @@ static int is_stream(const char *path)
 
 /* ---- out -------------------------------------------------------------------------------- */
 
-static FILE *open_output(const char *path)
+/* Where it is written to. A file is written beside its place and put there when it is whole: it may replace the only one. */
+typedef struct {
+    const char *path;
+    char beside[PATH_MAX]; /* "": it is written in its place, a stream or a device */
+    FILE *file;
+} export_file;
+
+static int is_replaced(const char *path)
 {
-    const int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    FILE *output = file < 0 ? NULL : fdopen(file, "w");
-    if (file >= 0 && !output)
+    struct stat status;
+    return lstat(path, &status) == 0 ? S_ISREG(status.st_mode) : errno == ENOENT;
+}
+
+/* Its owner alone may read it. */
+static int open_file(export_file *o)
+{
+    if (is_replaced(o->path)) {
+        const int size = snprintf(o->beside, sizeof o->beside, "%s.XXXXXX", o->path);
+        if (size > 0 && (size_t)size < sizeof o->beside)
+            return mkostemp(o->beside, O_CLOEXEC);
+        o->beside[0] = '\0';
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    return open(o->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+}
+
+static int open_output(export_file *o)
+{
+    const int file = open_file(o);
+    o->file = file < 0 ? NULL : fdopen(file, "w");
+    if (file >= 0 && !o->file)
         (void)close(file);
-    return output;
+    return o->file ? EX_OK : cli_fail(EX_CANTCREAT, "cannot write \"%s\": %s", o->path, strerror(errno));
+}
+
+/* On the disk before it has its name. @return whether all was written. */
+static int close_output(export_file *o)
+{
+    const int is_beside = o->beside[0] != '\0';
+    int is_written = !ferror(o->file) && fflush(o->file) == 0 && (!is_beside || fsync(fileno(o->file)) == 0);
+    if (o->file != stdout)
+        is_written &= fclose(o->file) == 0;
+    return is_written;
+}
+
+static int put_in_place(const export_file *o, int code)
+{
+    if (!o->beside[0])
+        return code;
+    if (code == EX_OK && rename(o->beside, o->path) != 0)
+        code = cli_fail(EX_CANTCREAT, "cannot write \"%s\": %s", o->path, strerror(errno));
+    if (code != EX_OK)
+        (void)unlink(o->beside);
+    return code;
 }
 
 static int write_one(void *argument, const wb_failed *failed)
@@ -67,50 +117,60 @@ static int write_all(const cli_failed_table *t, const cli_failed *found, size_t 
 
 int cli_failed_export(const cli_failed_table *table, const cli_failed *found, size_t count, const char *path)
 {
-    FILE *output = is_stream(path) ? stdout : open_output(path);
-    if (!output)
-        return cli_fail(EX_CANTCREAT, "cannot write \"%s\": %s", path, strerror(errno));
-    cli_progress_begin("exporting", "failed messages", count, output == stdout);
-    int code = write_all(table, found, count, output);
+    export_file o = { .path = path ? path : "-", .file = stdout };
+    int code = is_stream(path) ? EX_OK : open_output(&o);
+    if (code != EX_OK)
+        return code;
+    cli_progress_begin("exporting", "failed messages", count, o.file == stdout);
+    code = write_all(table, found, count, o.file);
     cli_progress_end();
-    const int failed = fflush(output) != 0 || ferror(output);
-    if ((output != stdout && fclose(output) != 0) || failed)
-        code = cli_fail(EX_IOERR, "cannot write \"%s\": %s", path ? path : "-", strerror(errno));
-    return code;
+    if (!close_output(&o))
+        code = cli_fail(EX_IOERR, "cannot write \"%s\": %s", o.path, strerror(errno));
+    return put_in_place(&o, code);
 }
 
 /* ---- in ---------------------------------------------------------------------------------- */
 
-static int note_found(void *argument, const wb_failed *failed)
+/* What is there of that key, behind a put. */
+typedef struct {
+    const wb_failed *wanted;
+    int is_other; /* it was there before */
+} place;
+
+static int look_at(void *argument, const wb_failed *failed)
 {
-    (void)failed;
-    *(int *)argument = 1;
+    place *p = argument;
+    p->is_other = failed->attempts != 1 || failed->failed_at != p->wanted->failed_at || failed->changed_at != p->wanted->changed_at;
     return WB_OK;
 }
 
-static int put_and_turn(const cli_failed_table *t, const wb_failed *failed, wb_error *error)
+/* With its status at once: nobody retries meanwhile what is resolved. */
+static int set_status(const cli_failed_table *t, const wb_failed *failed, wb_error *error)
 {
     int was;
     const wb_failed_turn turn = { .struct_size = sizeof turn, .key = failed->key, .key_size = failed->key_size,
                                   .from = WB_FAILED_WAITS, .to = failed->status, .now = failed->changed_at };
-    const int result = t->ops->put(t->session, failed, error);
-    return result == WB_OK && failed->status != WB_FAILED_WAITS ? t->ops->turn(t->session, &turn, &was, error) : result;
+    return failed->status != WB_FAILED_WAITS ? t->ops->turn(t->session, &turn, &was, error) : WB_OK;
 }
 
-/* With its status at once: nobody retries meanwhile what is resolved. */
+/* It is looked at behind the put, when nobody else can change it: what was there, or came there meanwhile, is put back by the
+ * rollback. */
 static int add_once(const cli_failed_table *t, const wb_failed *failed, int *ret_is_there, wb_error *error)
 {
     wb_error ignored;
     wb_begin begin = { .struct_size = sizeof begin };
     wb_commit commit = { .struct_size = sizeof commit, .failed_item = SIZE_MAX };
-    *ret_is_there = 0;
+    place p = { .wanted = failed };
     int result = t->persistence->begin(t->session, &begin, error);
     if (result != WB_OK)
         return result;
-    result = t->ops->get(t->session, failed->key, failed->key_size, note_found, ret_is_there, error);
-    if (result == WB_OK && !*ret_is_there)
-        result = put_and_turn(t, failed, error);
+    result = t->ops->put(t->session, failed, error);
     if (result == WB_OK)
+        result = t->ops->get(t->session, failed->key, failed->key_size, look_at, &p, error);
+    *ret_is_there = p.is_other;
+    if (result == WB_OK && !p.is_other)
+        result = set_status(t, failed, error);
+    if (result == WB_OK && !p.is_other)
         return t->persistence->commit(t->session, &commit, error);
     (void)t->persistence->rollback(t->session, &ignored);
     return result;

@@ -5,9 +5,11 @@
 #include "config.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 
+#include "core/base/arena.h"
 #include "core/base/clock.h"
 #include "core/cli/content.h"
 #include "core/cli/failures.h"
@@ -22,29 +24,26 @@ typedef struct retries {
     size_t left;                /* alone */
 } retries;
 
-static int retry_patiently(retries *all, wb_failed_retry *lot, size_t count)
+static int retry_patiently(retries *all, wb_failed_retry *lot, size_t count, size_t *ret_taken)
 {
     cli_failures *f = all->f;
     const int64_t until = wb_clock_monotonic() + CLI_FAILURES_PATIENCE;
     int r;
-    while (((r = wb_failed_retry_all(all->sessions, f->setup->info.name, lot, count, &f->error)) == WB_ABORT || r == WB_RETRY) &&
+    while (((r = wb_failed_retry_some(all->sessions, f->setup->info.name, lot, count, ret_taken, &f->error)) == WB_ABORT || r == WB_RETRY) &&
            wb_clock_monotonic() < until)
         wb_clock_pause(CLI_FAILURES_PAUSE, NULL);
     return r;
 }
 
-static int retry_lot(retries *all, const cli_failed *found, size_t count)
+static int retry_lot(retries *all, wb_failed_retry *lot, size_t count, size_t *ret_taken)
 {
-    wb_failed_retry lot[WB_FAILED_RETRY_LOT];
     cli_failures *f = all->f;
-    for (size_t i = 0; i < count; i++)
-        lot[i] = (wb_failed_retry){ found[i].key, found[i].key_size, 0, all->edit };
-    const int r = retry_patiently(all, lot, count);
+    const int r = retry_patiently(all, lot, count, ret_taken);
     if (r == WB_IN_DOUBT)
         return cli_fail(EX_TEMPFAIL, "whether they were retried is not known; try again, none goes twice: %s", f->error.text);
     if (r != WB_OK)
         return cli_failures_fail(f);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < *ret_taken; i++) {
         const cli_failed one = { lot[i].key, lot[i].key_size, WB_FAILED_WAITS };
         all->left += cli_failures_tell_change(f, &one, lot[i].was_waiting, all->edit ? "edited and retried" : "retried");
     }
@@ -66,14 +65,17 @@ static int start_sessions(retries *all)
 static int retry_found(cli_failures *f, const wb_failed_edit *edit)
 {
     retries all = { .f = f, .edit = edit };
+    wb_failed_retry *which = wb_alloc((f->count + 1) * sizeof *which);
     int code = start_sessions(&all);
+    for (size_t i = 0; i < f->count; i++)
+        which[i] = (wb_failed_retry){ f->found[i].key, f->found[i].key_size, 0, edit };
     cli_progress_begin("retrying", "failed messages", f->count, !f->is_json);
-    for (size_t at = 0; at < f->count && code == EX_OK; at += WB_FAILED_RETRY_LOT) {
-        const size_t rest = f->count - at;
+    for (size_t at = 0, taken; at < f->count && code == EX_OK; at += taken) {
         cli_progress_set(at);
-        code = retry_lot(&all, &f->found[at], rest < WB_FAILED_RETRY_LOT ? rest : WB_FAILED_RETRY_LOT);
+        code = retry_lot(&all, &which[at], f->count - at, &taken);
     }
     cli_progress_end();
+    free(which);
     wb_sessions_stop(all.sessions, f->setup->config->shutdown_timeout);
     return code == EX_OK ? cli_failures_finish(f, all.left) : code;
 }

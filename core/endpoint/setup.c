@@ -333,7 +333,7 @@ static void fill_info(wb_arena *arena, wb_endpoint_setup *endpoint, uint32_t fla
         .batch_max = (uint32_t)config->batch_max,
         .body_max = config->body_max,
         .headers_max = WB_INCOMING_HEADERS_MAX + WB_PLATFORM_HEADERS_MAX,
-        .headers_size_max = WB_INCOMING_HEADERS_SIZE_MAX,
+        .headers_size_max = WB_INCOMING_HEADERS_SIZE_MAX + (config->failures.at.is_set ? WB_FAILURE_HEADERS_SIZE_MAX : 0),
         .derived = list_derived(arena, config),
         .derived_count = config->type_count,
         .delays = endpoint->plan.delay_by,

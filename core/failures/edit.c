@@ -33,7 +33,7 @@ int wb_failed_is_of_failure(const wb_header *header)
     static const char *const starts[] = { WB_HEADER_RETRIES, WB_HEADER_EXCEPTION_PREFIX };
     static const char *const names[] = { WB_HEADER_FAILED_QUEUE, WB_HEADER_TIME_OF_FAILURE, WB_HEADER_FL_RETRIES,
                                          WB_HEADER_RETRY_UNIQUE_ID, WB_HEADER_RETRY_ACKNOWLEDGEMENT_QUEUE,
-                                         WB_HEADER_EDIT_OF };
+                                         WB_HEADER_EDIT_OF, WB_HEADER_NOT_KEPT };
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
         if (header->name_size >= strlen(starts[i]) && memcmp(header->name, starts[i], strlen(starts[i])) == 0)
             return 1;

@@ -56,15 +56,45 @@ static int supersede(const wb_failed_ops *ops, wb_storage_session *session, cons
     return ops->turn(session, &turn, &ignored, error);
 }
 
-/* One that is not waited for is no news: somebody else's, or of a message that was discarded since. */
-static int resolve(const wb_failed_ops *ops, wb_storage_session *session, const wb_header *answer, wb_error *error)
+static int read_failed_at(void *argument, const wb_failed *failed)
 {
-    int ignored;
+    *(int64_t *)argument = failed->failed_at;
+    return WB_OK;
+}
+
+/* What was sent twice (its sender died behind the dispatch) may fail and be handled. Handled is handled: only what failed behind
+ * that waits. When it failed is asked for when nobody else can change it. */
+static int resolve_what_failed_before(const wb_failed_ops *ops, wb_storage_session *session, wb_failed_turn turn, int64_t handled_at,
+                                      wb_error *error)
+{
+    int was;
+    int64_t failed_at = INT64_MAX;
+    turn.from = WB_FAILED_WAITS;
+    int result = ops->turn(session, &turn, &was, error);
+    if (result != WB_OK || !was)
+        return result;
+    result = ops->get(session, turn.key, turn.key_size, read_failed_at, &failed_at, error);
+    if (result != WB_OK || failed_at < handled_at)
+        return result;
+    turn.from = WB_FAILED_RESOLVED;
+    turn.to = WB_FAILED_WAITS;
+    return ops->turn(session, &turn, &was, error);
+}
+
+/* One that is not waited for is no news: somebody else's, or of a message that was discarded since. */
+static int resolve(const wb_failed_ops *ops, wb_storage_session *session, const wb_message *message, const wb_header *answer, wb_error *error)
+{
+    int was;
+    int64_t handled_at;
+    const wb_header *time = WB_HEADERS_FIND(message->headers, message->header_count, WB_HEADER_RETRY_SUCCESSFUL);
     const wb_failed_turn turn = { .struct_size = sizeof turn, .key = answer->value, .key_size = answer->value_size,
                                   .from = WB_FAILED_RETRYING, .to = WB_FAILED_RESOLVED, .now = wb_clock_wall() };
     if (!answer->value_size || answer->value_size > WB_FAILED_KEY_MAX)
         return WB_OK;
-    return ops->turn(session, &turn, &ignored, error);
+    const int result = ops->turn(session, &turn, &was, error);
+    if (result != WB_OK || was || !time || !wb_clock_parse_wire(time->value, &handled_at))
+        return result;
+    return resolve_what_failed_before(ops, session, turn, handled_at, error);
 }
 
 static int ingest(wb_context *ctx, const wb_message *message)
@@ -79,7 +109,7 @@ static int ingest(wb_context *ctx, const wb_message *message)
     if (!answer && !WB_HEADERS_FIND(message->headers, message->header_count, WB_HEADER_FAILED_QUEUE))
         return wb_fail(ctx, WB_UNRECOVERABLE, "it has no header " WB_HEADER_FAILED_QUEUE ": it is no failed message, or "
                                               "nobody knows where it failed");
-    int result = answer ? resolve(ops, session, answer, &error) : keep(ops, session, message, &error);
+    int result = answer ? resolve(ops, session, message, answer, &error) : keep(ops, session, message, &error);
     if (result == WB_OK && !answer)
         result = supersede(ops, session, message, &error);
     return result == WB_OK ? WB_OK : wb_fail(ctx, result, "%s", error.text);

@@ -19,7 +19,8 @@ typedef struct retrying {
     wb_storage_session *storage;
     const char *queue;
     const wb_failed_retry *one;
-    size_t sent;
+    size_t sent, bytes;
+    int is_full; /* `one` is for the next lot */
     wb_error *error;
 } retrying;
 
@@ -46,6 +47,25 @@ static void send_back(const retrying *r, const wb_operation *kept, wb_arena *are
     wb_sessions_add(r->session, &operation);
 }
 
+static size_t size_of(const wb_operation *operation)
+{
+    size_t size = operation->body_size;
+    for (size_t i = 0; i < operation->header_count; i++)
+        size += operation->headers[i].name_size + operation->headers[i].value_size;
+    return size;
+}
+
+static void send_back_if_it_fits(retrying *r, const wb_operation *kept, wb_arena *arena)
+{
+    const size_t size = size_of(kept);
+    r->is_full = r->sent && r->bytes + size > WB_FAILED_RETRY_BYTES;
+    if (r->is_full)
+        return;
+    send_back(r, kept, arena);
+    r->sent++;
+    r->bytes += size;
+}
+
 static int take(void *argument, const wb_failed *failed)
 {
     retrying *r = argument;
@@ -54,8 +74,7 @@ static int take(void *argument, const wb_failed *failed)
     wb_arena_init(&arena, 4096);
     const int is_read = wb_failed_decode(failed->message, failed->message_size, &arena, &record) == 0;
     if (is_read)
-        send_back(r, record.operation, &arena);
-    r->sent += is_read != 0;
+        send_back_if_it_fits(r, record.operation, &arena);
     wb_arena_free(&arena);
     return is_read ? WB_OK
                    : wb_error_set(r->error, WB_REJECT, WB_CAUSE_OTHER, 0,
@@ -63,17 +82,31 @@ static int take(void *argument, const wb_failed *failed)
                                   (int)failed->key_size, failed->key);
 }
 
-static int retry_one(retrying *r, wb_failed_retry *one)
+static int change_status(retrying *r, wb_failed_retry *one, int32_t from, int32_t to, int *ret_was)
 {
     const wb_failed_turn turn = { .struct_size = sizeof turn, .key = one->key, .key_size = one->key_size,
-                                  .from = WB_FAILED_WAITS, .to = WB_FAILED_RETRYING, .now = wb_clock_wall() };
+                                  .from = from, .to = to, .now = wb_clock_wall() };
+    return r->ops->turn(r->storage, &turn, ret_was, r->error);
+}
+
+/* Its size is known when it is read, and it is read when nobody else can change it. */
+static int leave_for_next(retrying *r, wb_failed_retry *one)
+{
+    int ignored;
+    one->was_waiting = 0;
+    return change_status(r, one, WB_FAILED_RETRYING, WB_FAILED_WAITS, &ignored);
+}
+
+static int retry_one(retrying *r, wb_failed_retry *one)
+{
     r->one = one;
-    int result = r->ops->turn(r->storage, &turn, &one->was_waiting, r->error);
+    int result = change_status(r, one, WB_FAILED_WAITS, WB_FAILED_RETRYING, &one->was_waiting);
     if (wb_bug("retry_whatever_status"))
         one->was_waiting = 1;
     if (result != WB_OK || !one->was_waiting)
         return result;
-    return r->ops->get(r->storage, one->key, one->key_size, take, r, r->error);
+    result = r->ops->get(r->storage, one->key, one->key_size, take, r, r->error);
+    return result == WB_OK && r->is_full ? leave_for_next(r, one) : result;
 }
 
 static int compare_keys(const void *left, const void *right)
@@ -83,32 +116,36 @@ static int compare_keys(const void *left, const void *right)
 }
 
 /* Rows are locked in the order of their keys: two operators who retry the same messages wait for each other. */
-static int retry_in(retrying *r, wb_failed_retry *retries, size_t count)
+static int retry_in(retrying *r, wb_failed_retry *retries, size_t count, size_t *ret_taken)
 {
     wb_context *ctx = wb_session_context(r->session);
     void *storage = NULL;
-    size_t item;
+    size_t item, taken = 0;
     int result = WB_OK;
     qsort(retries, count, sizeof *retries, compare_keys);
     r->ops = ctx->api->storage(ctx, WB_FAILED_INTERFACE, &storage, &item);
     r->storage = storage;
-    for (size_t i = 0; r->ops && i < count && result == WB_OK; i++)
-        result = retry_one(r, &retries[i]);
+    while (r->ops && taken < count && result == WB_OK && !r->is_full)
+        result = retry_one(r, &retries[taken++]);
+    *ret_taken = taken - (r->is_full != 0);
     if (result != WB_OK || (r->ops && !r->sent))
         return result;
     wb_crash_point("retry_before_commit");
     return wb_sessions_commit(r->session, r->error); /* without a connection it says why */
 }
 
-int wb_failed_retry_all(wb_sessions *sessions, const char *queue, wb_failed_retry *retries, size_t count, wb_error *error)
+int wb_failed_retry_some(wb_sessions *sessions, const char *queue, wb_failed_retry *retries, size_t count, size_t *ret_taken,
+                         wb_error *error)
 {
     retrying r = { .queue = queue, .error = error };
+    if (count > WB_FAILED_RETRY_LOT)
+        count = WB_FAILED_RETRY_LOT;
     for (size_t i = 0; i < count; i++)
         retries[i].was_waiting = 0;
     int result = wb_sessions_open(sessions, &(wb_session_options){ 0 }, &r.session, error);
     if (result != WB_OK)
         return result;
-    result = retry_in(&r, retries, count);
+    result = retry_in(&r, retries, count, ret_taken);
     wb_session_close(r.session);
     error->result = result;
     wb_crash_point("retry_after_commit");

@@ -13,8 +13,10 @@
 #include "core/failures/edit.h"
 #include "core/session/sessions.h"
 
-/** Of messages in one transaction. */
+/** Of messages in one transaction; and of bytes of their bodies and headers, unless the first one alone has more: they
+ *  become one row of the outbox, which has to fit into what a server takes at once (MariaDB: 16 MiB as it comes). */
 #define WB_FAILED_RETRY_LOT 100
+#define WB_FAILED_RETRY_BYTES ((size_t)2 * 1024 * 1024)
 
 /** One that is to be retried. */
 typedef struct wb_failed_retry {
@@ -24,10 +26,12 @@ typedef struct wb_failed_retry {
     const wb_failed_edit *edit; /* NULL: it goes back as it came */
 } wb_failed_retry;
 
-/** Retry those of them that wait, in one transaction; at most WB_FAILED_RETRY_LOT. `queue`, which lives longer, gets the
- *  answers of those that were handled.
+/** Retry those that wait of the first of them, as many as make a lot, in one transaction; their order may change. `queue`, which lives
+ *  longer, gets the answers of those that were handled. *ret_taken is how many were looked at, one at least: the rest is for the
+ *  next call.
  *  @return WB_OK; or the class of what failed, and none of them is retried (but for WB_IN_DOUBT: nobody
  *  knows, and to try again is safe). */
-int wb_failed_retry_all(wb_sessions *sessions, const char *queue, wb_failed_retry *retries, size_t count, wb_error *error);
+int wb_failed_retry_some(wb_sessions *sessions, const char *queue, wb_failed_retry *retries, size_t count, size_t *ret_taken,
+                         wb_error *error);
 
 #endif

@@ -51,7 +51,8 @@ void wb_failed_key(const wb_header *headers, size_t count, const void *id, size_
 
 void wb_failed_claim(const wb_header *headers, size_t count, const void *id, size_t id_size, char claim[WB_GENERATED_ID_SIZE])
 {
-    const wb_header *time = FIND(headers, count, WB_HEADER_TIME_OF_FAILURE);
+    const wb_header *answered = wb_failed_answer(headers, count) ? FIND(headers, count, WB_HEADER_RETRY_SUCCESSFUL) : NULL;
+    const wb_header *time = answered ? answered : FIND(headers, count, WB_HEADER_TIME_OF_FAILURE);
     wb_sha256 hash;
     if (!time) {
         wb_id_generate(claim);

@@ -16,7 +16,8 @@
 /** The key of the message: the same however often it fails in that endpoint. A version 8 UUID. */
 void wb_failed_key(const wb_header *headers, size_t count, const void *id, size_t id_size, char key[WB_GENERATED_ID_SIZE]);
 
-/** What is claimed of it: message, queue, endpoint and time of its failure; likewise. A message without a time is never
+/** What is claimed of it: message, queue, endpoint and time of its failure; likewise. Of an answer, which has its id again when
+ *  the message is retried again, the time when that was handled. A message without a time is never
  *  known again: it is rather counted twice than lost. */
 void wb_failed_claim(const wb_header *headers, size_t count, const void *id, size_t id_size, char claim[WB_GENERATED_ID_SIZE]);
 

@@ -88,6 +88,8 @@
 
 /* What was left out of the copy, because the error queue refused it as it was. */
 #define WB_HEADER_TRIMMED "Waybill.Trimmed"
+/* Why an endpoint that keeps failed messages could not keep this one. What else it says of a failure is that of the endpoint it failed in. */
+#define WB_HEADER_NOT_KEPT "Waybill.NotKept"
 #define WB_HEADER_HOST_ID "$.diagnostics.hostid"
 #define WB_HEADER_HOST_NAME "$.diagnostics.hostdisplayname"
 

@@ -52,7 +52,8 @@ static int has_too_many_headers(const wb_incoming *incoming, char *reason, size_
 
 static int is_too_large(const wb_worker *w, const wb_incoming *incoming, char *reason, size_t size)
 {
-    size_t bytes = headers_size(incoming);
+    const size_t bytes = headers_size(incoming);
+    const size_t most = WB_INCOMING_HEADERS_SIZE_MAX + (w->pipeline->failures ? WB_FAILURE_HEADERS_SIZE_MAX : 0);
     if ((int64_t)incoming->body_size > w->pipeline->body_max)
         return snprintf(reason, size, "the body has %zu bytes, over body_max = %" PRId64,
                         incoming->body_size, w->pipeline->body_max);
@@ -61,9 +62,8 @@ static int is_too_large(const wb_worker *w, const wb_incoming *incoming, char *r
                         WB_ID_MAX);
     if (has_too_many_headers(incoming, reason, size))
         return 1;
-    if (bytes > WB_INCOMING_HEADERS_SIZE_MAX)
-        return snprintf(reason, size, "the headers have %zu bytes, more than %d", bytes,
-                        WB_INCOMING_HEADERS_SIZE_MAX);
+    if (bytes > most)
+        return snprintf(reason, size, "the headers have %zu bytes, more than %zu", bytes, most);
     return 0;
 }
 
@@ -151,22 +151,22 @@ static void name_type(wb_item *item)
         wb_item_name_type(item, type);
 }
 
-/* One that fails again has its id again, and what several endpoints handle fails in each. */
-static void know_by_failure(wb_item *item)
-{
-    char claim[WB_GENERATED_ID_SIZE];
-    const wb_incoming *incoming = item->incoming;
-    if (!FIND(item, WB_HEADER_FAILED_QUEUE) || wb_bug("failures_by_id"))
-        return;
-    wb_failed_claim(incoming->headers, incoming->header_count, incoming->id, incoming->id_size, claim);
-    wb_item_know_by(item, claim);
-}
-
 /* Whatever failed is for its handler, and so are answers of what was retried. */
 static int is_for_failures(const wb_worker *w, const wb_item *item)
 {
     return w->pipeline->failures &&
            (FIND(item, WB_HEADER_FAILED_QUEUE) || wb_failed_answer(item->incoming->headers, item->incoming->header_count));
+}
+
+/* One that fails again has its id again, and what several endpoints handle fails in each. */
+static void know_by_failure(const wb_worker *w, wb_item *item)
+{
+    char claim[WB_GENERATED_ID_SIZE];
+    const wb_incoming *incoming = item->incoming;
+    if (!is_for_failures(w, item) || wb_bug("failures_by_id"))
+        return;
+    wb_failed_claim(incoming->headers, incoming->header_count, incoming->id, incoming->id_size, claim);
+    wb_item_know_by(item, claim);
 }
 
 /* The order is that of the reasons a person would want to read first. */
@@ -192,6 +192,6 @@ void wb_admit(wb_worker *w, wb_item *item)
         refuse_without_handler(item);
     if (item->verdict == WB_VERDICT_FAILED)
         name_type(item);
-    else if (w->pipeline->failures)
-        know_by_failure(item);
+    else
+        know_by_failure(w, item);
 }

@@ -10,6 +10,8 @@
 #include "core/base/clock.h"
 #include "core/base/crash.h"
 #include "core/base/log.h"
+#include "core/message/header_names.h"
+#include "core/message/incoming.h"
 #include "core/pipeline/batch.h"
 #include "core/pipeline/follow.h"
 #include "core/pipeline/suspect.h"
@@ -26,11 +28,17 @@ static const char *error_queue_of(const wb_worker *w, const wb_item *item)
     return item->error_queue ? item->error_queue : wb_pipeline_policy(w->pipeline, item->message.type).error_queue;
 }
 
+static int had_failed(const wb_incoming *incoming)
+{
+    return WB_HEADERS_FIND(incoming->headers, incoming->header_count, WB_HEADER_FAILED_QUEUE) != NULL;
+}
+
 static void add_copy(wb_worker *w, wb_item *item, unsigned trim)
 {
     const wb_pipeline *p = w->pipeline;
     const wb_failed_message message = { .incoming = item->incoming, .failure = &item->failure,
-                                        .type = item->message.type, .trim = trim };
+                                        .type = item->message.type, .trim = trim,
+                                        .keeps_failure = p->failures && had_failed(item->incoming) };
     memset(&item->operations, 0, sizeof item->operations);
     wb_operation *copy = wb_recover_error_operation(&p->recoverability, &p->origin, &message, &w->arena,
                                                     &item->operations);

@@ -114,6 +114,35 @@ static void add_failure(header_list *list, const wb_origin *origin, const wb_fai
     add(list, WB_HEADER_HOST_NAME, origin->machine.value, SIZE_MAX);
 }
 
+static int is_named(const wb_header *header, const char *name)
+{
+    return header->name_size == strlen(name) && memcmp(header->name, name, header->name_size) == 0;
+}
+
+/* What it says of its failure, cut down as this one's would be. */
+static void keep_failure_header(header_list *list, const wb_header *header)
+{
+    const int is_stack_trace = is_named(header, WB_HEADER_EXCEPTION_STACK_TRACE) && list->trim >= WB_TRIM_STACK_TRACE;
+    const int is_reason = is_named(header, WB_HEADER_EXCEPTION_MESSAGE) && list->trim >= WB_TRIM_REASON;
+    if (is_named(header, WB_HEADER_TRIMMED))
+        note_trimmed(list, header->value);
+    else if (is_stack_trace || (is_reason && header->value_size > REASON_TRIMMED))
+        note_trimmed(list, header->name);
+    if (is_reason)
+        add(list, WB_HEADER_EXCEPTION_MESSAGE, header->value, REASON_TRIMMED);
+    else if (!is_stack_trace && !is_named(header, WB_HEADER_TRIMMED) && !is_named(header, WB_HEADER_NOT_KEPT))
+        add_header(list, *header);
+}
+
+static void keep_failure(header_list *list, const wb_failed_message *message)
+{
+    const wb_incoming *incoming = message->incoming;
+    for (size_t i = 0; i < incoming->header_count; i++)
+        if (wb_recover_is_failure_header(&incoming->headers[i]))
+            keep_failure_header(list, &incoming->headers[i]);
+    add(list, WB_HEADER_NOT_KEPT, message->failure->reason, list->trim >= WB_TRIM_REASON ? REASON_TRIMMED : REASON_MAX);
+}
+
 static size_t find_largest(const header_list *list)
 {
     size_t found = 0, size = 0;
@@ -177,7 +206,10 @@ wb_operation *wb_recover_error_operation(const wb_recoverability *policy, const 
                             .trim = message->trim, .arena = arena };
     add_originals(&headers, incoming);
     add_id(&headers, incoming);
-    add_failure(&headers, origin, message);
+    if (message->keeps_failure)
+        keep_failure(&headers, message);
+    else
+        add_failure(&headers, origin, message);
     if (headers.trimmed[0])
         add(&headers, WB_HEADER_TRIMMED, headers.trimmed, sizeof headers.trimmed);
 

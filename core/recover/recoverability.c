@@ -53,6 +53,7 @@ int wb_recover_is_failure_header(const wb_header *header)
         WB_HEADER_RETRIES,           WB_HEADER_FL_RETRIES,        WB_HEADER_FAILED_QUEUE,
         WB_HEADER_TIME_OF_FAILURE,   WB_HEADER_PROCESSING_MACHINE, WB_HEADER_PROCESSING_ENDPOINT,
         WB_HEADER_HOST_ID,           WB_HEADER_HOST_NAME,         WB_HEADER_TRIMMED,
+        WB_HEADER_NOT_KEPT,
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (is_name(header, names[i]))

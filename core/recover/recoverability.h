@@ -29,6 +29,8 @@
 #define WB_INCOMING_HEADERS_MAX 256
 #define WB_PLATFORM_HEADERS_MAX 64
 #define WB_INCOMING_HEADERS_SIZE_MAX (64 * 1024)
+/** What a failed message may have more: the reasons that whoever moved it added. A stack trace of .NET takes a third of it. */
+#define WB_FAILURE_HEADERS_SIZE_MAX (64 * 1024)
 
 /** Why a message failed. */
 typedef struct wb_failure {
@@ -94,6 +96,8 @@ typedef struct wb_failed_message {
     const char *type; /* of its handler, or NULL */
     unsigned trim;    /* WB_TRIM_x */
     const char *failed_queue; /* where a retry of it goes; NULL: the endpoint's own */
+    int keeps_failure; /* 1: it had failed before it came to this endpoint, which cannot keep it: it goes on with where and why it
+                          failed, and a header Waybill.NotKept */
 } wb_failed_message;
 
 /** An operation that is refused for good, as a message that failed. Points to what it points to. */

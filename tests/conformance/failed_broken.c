@@ -23,7 +23,7 @@ WB_PUBLIC const wb_plugin *failed_broken_LTX_wb_plugin(void);
     X(commit_forgets) X(discards_whatever) X(discards_nothing) X(list_ignores_status)                  \
     X(list_includes_its_end) X(list_excludes_its_start) X(newest_first) X(list_ends_at_a_page)         \
     X(list_repeats_pages) X(list_drops_the_visitors_word) X(cleans_what_waits) X(cleans_the_latest)    \
-    X(cleans_without_limit) X(cleans_nothing) X(cleans_by_failure) X(all_endpoints_are_one)
+    X(cleans_without_limit) X(cleans_nothing) X(cleans_by_failure) X(cleans_by_looking) X(all_endpoints_are_one)
 
 #define TEXT_OF(name) #name,
 #define NUMBER_OF(name) name,
@@ -228,11 +228,39 @@ static int broken_list(wb_storage_session *session, const wb_failed_filter *filt
 
 /* ---- clean_up ------------------------------------------------------------------------------------------ */
 
+/* What does not wait when it is looked at. */
+static int is_old(const wb_failed *row, int64_t before)
+{
+    return row->status != WB_FAILED_WAITS && row->changed_at < before;
+}
+
+/* It may have failed again behind the look. */
+static int clean_by_looking(wb_storage_session *session, int64_t before, size_t limit, size_t *ret_deleted, wb_error *error)
+{
+    const wb_failed_filter all = { .struct_size = sizeof all };
+    visitor *v = calloc(1, sizeof *v);
+    wb_failed row;
+    int was, result = store->list(session, &all, copy_row, v, error);
+    (void)usleep(600000);
+    for (size_t i = 0; i < v->count && result == WB_OK && *ret_deleted < limit; i++) {
+        if (!is_old(&v->rows[i], before) || !look(session, v->rows[i].key, v->rows[i].key_size, &row))
+            continue;
+        result = store->discard(session, v->rows[i].key, v->rows[i].key_size, row.status, &was, error);
+        *ret_deleted += result == WB_OK;
+    }
+    while (v->count)
+        free((void *)v->rows[--v->count].key);
+    free(v);
+    return result;
+}
+
 static int broken_clean_up(wb_storage_session *session, int64_t before, size_t limit, size_t *ret_deleted, wb_error *error)
 {
     *ret_deleted = 0;
     if (bug == cleans_nothing)
         return WB_OK;
+    if (bug == cleans_by_looking)
+        return clean_by_looking(session, before, limit, ret_deleted, error);
     if (bug == cleans_what_waits)
         (void)execute(session, "update \"%w\" set status=3 where status=1");
     if (bug == cleans_the_latest)

@@ -99,6 +99,9 @@ END
 try cleans_by_failure <<'END'
 a clean-up removes what does not wait, longest ago first, up to the limit
 END
+try cleans_by_looking <<'END'
+a clean-up beside a batch in which a message fails again leaves it
+END
 try all_endpoints_are_one <<'END'
 two endpoints share no messages
 END

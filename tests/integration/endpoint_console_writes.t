@@ -125,6 +125,20 @@ is outcome(change('failures/retry', { group => group_of('T.Lots') })), '201 0', 
 @got = $e->collect('sink', scalar @lots, 'all are sent');
 is_deeply [ sort map { $_->{id} } @got ], [ sort @lots ], 'each once';
 
+# A page asks for the rest of a group until there is none: what failed again meanwhile does not belong to it.
+sub failed_at { my ($time, @messages) = @_; $_->{headers}[2][1] = "2026-01-01 $time:000000 Z" for @messages; return @messages }
+$e->send('error', failed_at('00:00:02', fail_ids('T.Again', 'again1', 'again2')));
+$e->wait_for('two more are there', sub { 2 == grep { /^again/ } ids('failed') });
+my $again = group_of('T.Again');
+my $first = change('failures/retry', { group => $again });
+is outcome($first), '2 0', 'a group is retried';
+$e->collect('sink', 2, 'and sent');
+$e->send('error', failed_at('00:00:03', fail_ids('T.Again', 'again1', 'again2')));
+$e->wait_for('both fail again', sub { 2 == grep { /^again/ } ids('failed') });
+is outcome(change('failures/retry', { group => $again, until => $first->{until} })), '0 0', 'which are not the rest of the group';
+is outcome(change('failures/retry', { group => $again })), '2 0', 'but the group, when it is asked for anew';
+$e->collect('sink', 2, 'and sent again');
+
 # ---- two processes at once --------------------------------------------------------------------------------------
 start($other_port);
 my $group = group_of('T.Many');

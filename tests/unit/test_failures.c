@@ -97,6 +97,20 @@ static void test_answers(void **state)
     assert_null(wb_failed_answer(answer + 1, 1)); /* a message that was sent back */
 }
 
+/* Retried again, a message is answered for with the id of the first time. */
+static void test_ids_of_answers(void **state)
+{
+    wb_header answer[] = { HEADER(WB_HEADER_RETRY_SUCCESSFUL, "2026-01-01 00:00:01:000000 Z"), HEADER(WB_HEADER_RETRY_UNIQUE_ID, "u") };
+    char one[WB_GENERATED_ID_SIZE], copy[WB_GENERATED_ID_SIZE], next[WB_GENERATED_ID_SIZE];
+    (void)state;
+    wb_failed_claim(answer, 2, "m", 1, one);
+    wb_failed_claim(answer, 2, "m", 1, copy);
+    answer[0] = (wb_header)HEADER(WB_HEADER_RETRY_SUCCESSFUL, "2026-01-01 00:00:02:000000 Z");
+    wb_failed_claim(answer, 2, "m", 1, next);
+    assert_string_equal(one, copy);
+    assert_string_not_equal(one, next);
+}
+
 /* ---- what is kept ---------------------------------------------------------------------------- */
 
 static wb_message make_message(const wb_header *headers, size_t count)
@@ -368,7 +382,53 @@ static void test_control_messages(void **state)
     assert_int_equal(admit(&incoming[1], control, 1)->handler_count, 0);
     const wb_item *item = admit(&incoming[2], answer, 3);
     assert_int_equal(item->handler_count, 1);
-    assert_string_equal(item->id, "m");
+    assert_string_not_equal(item->id, "m");
+    assert_string_equal(item->message.id, "m");
+}
+
+/* What an endpoint that keeps failures takes may have more headers than what others take. */
+static void test_long_failures(void **state)
+{
+    char trace[WB_INCOMING_HEADERS_SIZE_MAX + 1000];
+    wb_header headers[COUNT(failed) + 1];
+    wb_incoming incoming[3];
+    (void)state;
+    memset(trace, 'x', sizeof trace);
+    memcpy(headers, failed, sizeof failed);
+    headers[COUNT(failed)] = (wb_header)HEADER(WB_HEADER_EXCEPTION_STACK_TRACE, "");
+    headers[COUNT(failed)].value = trace;
+    headers[COUNT(failed)].value_size = sizeof trace - 1;
+    assert_int_equal(admit(&incoming[0], headers, COUNT(headers))->verdict, WB_VERDICT_OPEN);
+    headers[COUNT(failed)].value_size = WB_INCOMING_HEADERS_SIZE_MAX;
+    pipeline.failures = 0;
+    assert_int_equal(admit(&incoming[1], headers, COUNT(headers))->verdict, WB_VERDICT_FAILED);
+}
+
+/* It may be kept by another, and sent back from there: where it failed, and why, is what it was. */
+static void test_what_cannot_be_kept(void **state)
+{
+    static const wb_header more[] = { HEADER(WB_HEADER_TRIMMED, "large"), HEADER(WB_HEADER_NOT_KEPT, "before"), HEADER("mine", "1") };
+    wb_header headers[COUNT(failed) + COUNT(more)];
+    char reason[] = "the body has 17 bytes";
+    const wb_failure failure = { .kind = WB_FAILURE_TOO_LARGE, .reason = reason };
+    wb_incoming incoming = { .struct_size = sizeof incoming, .id = "m", .id_size = 1, .headers = headers, .header_count = COUNT(headers) };
+    wb_failed_message message = { .incoming = &incoming, .failure = &failure, .keeps_failure = 1 };
+    wb_operation_list list = { 0 };
+    wb_arena arena;
+    (void)state;
+    memcpy(headers, failed, sizeof failed);
+    memcpy(headers + COUNT(failed), more, sizeof more);
+    wb_arena_init(&arena, 4096);
+    const wb_operation *moved = wb_recover_error_operation(&pipeline.recoverability, &pipeline.origin, &message, &arena, &list);
+    for (size_t i = 0; i < COUNT(failed); i++)
+        expect_header(moved, failed[i].name, failed[i].value);
+    expect_header(moved, WB_HEADER_NOT_KEPT, "the body has 17 bytes");
+    expect_header(moved, WB_HEADER_TRIMMED, "large");
+    expect_header(moved, "mine", "1");
+    message.trim = WB_TRIM_MAX;
+    moved = wb_recover_error_operation(&pipeline.recoverability, &pipeline.origin, &message, &arena, &list);
+    expect_header(moved, WB_HEADER_FAILED_QUEUE, "orders");
+    wb_arena_free(&arena);
 }
 
 /* What was sent back and failed again still says where it wants to be told that it was handled; who keeps it has not. */
@@ -394,6 +454,7 @@ int main(void)
         cmocka_unit_test(test_ids),
         cmocka_unit_test(test_ids_of_little),
         cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_ids_of_answers),
         cmocka_unit_test(test_a_record),
         cmocka_unit_test(test_groups),
         cmocka_unit_test(test_long_texts),
@@ -401,6 +462,8 @@ int main(void)
         cmocka_unit_test(test_what_is_not_edited),
         cmocka_unit_test_setup_teardown(test_what_is_claimed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_control_messages, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_long_failures, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_cannot_be_kept, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_no_answers, set_up, tear_down),
     };
     wb_log_set_level(-1);

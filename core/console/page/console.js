@@ -126,12 +126,13 @@ function say(kind, ...words) {
   state.told = el('div', { class: 'note ' + kind, role: 'status', id: 'told' }, words);
   refresh(true);
 }
-// Many are done in several steps, each of which says whether there are more.
+// Many are done in several steps, each of which says whether there are more. What fails again meanwhile is not among them.
 async function change(path, given, did) {
   let done = 0, left = 0, isOver = false;
   try {
     while (!isOver) {
       const answer = await post(path, given);
+      given = { ...given, until: answer.until };
       done += answer.done;
       left += answer.left_alone;
       isOver = !answer.more || !answer.done;

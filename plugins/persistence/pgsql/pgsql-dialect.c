@@ -262,9 +262,11 @@ static const char *const templates[WB_SQL_COUNT] = {
         "SELECT id, status, attempts, failed_at, changed_at, summary, ''::bytea FROM {failed} "
         "WHERE (failed_at, id) > ($2::bigint, $3::bytea) AND failed_at < $4::bigint "
         "AND ($1::bigint = 0 OR status = $1::bigint) ORDER BY failed_at, id LIMIT $5::bigint",
+    /* Twice: what waits for a row that another transaction changes looks at what it says of the row itself again, and not at
+     * what the rows were chosen by. One that failed again meanwhile stays. */
     [WB_SQL_FAILED_CLEAN_UP] =
         "DELETE FROM {failed} WHERE id IN (SELECT id FROM {failed} WHERE status <> 1 AND changed_at < $1::bigint "
-        "ORDER BY changed_at LIMIT $2::bigint)",
+        "ORDER BY changed_at LIMIT $2::bigint) AND status <> 1 AND changed_at < $1::bigint",
 };
 
 /* ---- its tables -------------------------------------------------------------------- */
