@@ -194,7 +194,7 @@ static int add_line(const cli_failed_table *t, const cli_failed_line *line, cli_
     wb_buffer summary = { 0 }, whole = { 0 };
     const int64_t now = wb_clock_wall();
     const wb_message *m = &line->message;
-    int is_there;
+    int is_there = 0;
     wb_failed_key(m->headers, m->header_count, m->id, m->id_size, key);
     wb_failed_encode(m, &summary, &whole);
     const wb_failed failed = { .struct_size = sizeof failed, .key = key, .key_size = strlen(key), .status = line->status,

@@ -344,7 +344,7 @@ static void fail_message(kept *ret_made, const char *endpoint, const capture *re
     const wb_recoverability policy = { .immediate_retries = 1, .error_queue = "error" };
     char reason[] = "net refuses";
     const wb_failure failure = { .kind = WB_FAILURE_HANDLER, .reason = reason, .attempts = 2 };
-    const wb_failed_message failed = { &received->incoming, &failure, "Shop.Fail", WB_TRIM_NOTHING, NULL };
+    const wb_failed_message failed = { &received->incoming, &failure, "Shop.Fail", WB_TRIM_NOTHING, NULL, 0 };
     wb_operation_list list = { 0 };
     const wb_operation *copy = wb_recover_error_operation(&policy, &origin, &failed, &arena, &list);
     assert_string_equal(copy->destination, "error");
@@ -443,7 +443,7 @@ static void test_reason(void **state)
     const wb_recoverability policy = { .immediate_retries = 1, .error_queue = "error" };
     const wb_failure failure = { .kind = WB_FAILURE_HANDLER, .reason = reason, .attempts = 2 };
     const wb_incoming incoming = { .struct_size = sizeof incoming, .id = "a", .id_size = 1, .body = "" };
-    const wb_failed_message failed = { &incoming, &failure, "Shop.Fail", WB_TRIM_NOTHING, NULL };
+    const wb_failed_message failed = { &incoming, &failure, "Shop.Fail", WB_TRIM_NOTHING, NULL, 0 };
     wb_operation_list list = { 0 };
     (void)state;
     memset(reason, 'r', sizeof reason - 1);

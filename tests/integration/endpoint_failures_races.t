@@ -71,18 +71,18 @@ sub check_not_kept {
 # Nobody but its owner reads an export, whatever was there before; and what was there stays until the new one is whole.
 sub check_files {
     my ($e) = @_;
-    my $file = "$e->{dir}/files.jsonl";
+    my ($file, @large) = ("$e->{dir}/files.jsonl", '--of', 'large', '--status', 'retrying');
     Endpoint::write_file($file, "the only one\n");
     chmod 0644, $file;
     my ($old) = (stat $file)[1];
-    is((failures($e, 'export', '--all', '--file', $file))[0], 0, "$e->{pair}: exported over another");
+    is((failures($e, 'export', @large, '--file', $file))[0], 0, "$e->{pair}: exported over another");
     is sprintf('%o', (stat $file)[2] & 0777), '600', "$e->{pair}: for its owner alone";
     Endpoint::write_file($file, "the only one\n");
     $e->sql('update ' . table($e) . q( set message = 'as a later version writes it'));
-    is((failures($e, 'export', '--all', '--file', $file))[0], 65, "$e->{pair}: one cannot be read");
+    is((failures($e, 'export', @large, '--file', $file))[0], 65, "$e->{pair}: one cannot be read");
     is Endpoint::read_file($file), "the only one\n", "$e->{pair}: and what was there is there";
     is_deeply [ glob "$file.*" ], [], "$e->{pair}: with nothing beside it";
-    is((failures($e, 'export', '--all', '--file', '/dev/null'))[0], 65, "$e->{pair}: a device is written to");
+    is((failures($e, 'export', @large, '--file', '/dev/null'))[0], 65, "$e->{pair}: a device is written to");
     ok -c '/dev/null', "$e->{pair}: and stays one";
 }
 

@@ -804,7 +804,7 @@ static void test_error_operation(void **state)
                              .header_count = 4, .body = "body", .body_size = 4, .key = "k\0y", .key_size = 3 };
     (void)state;
     wb_arena_init(&arena, 4096);
-    const wb_failed_message message = { &incoming, &failure, "T", WB_TRIM_NOTHING, NULL };
+    const wb_failed_message message = { &incoming, &failure, "T", WB_TRIM_NOTHING, NULL, 0 };
     wb_failure_set(&failure, WB_FAILURE_HANDLER, "because", 1);
     const wb_operation *operation =
         wb_recover_error_operation(&policy, &origin, &message, &arena, &list);
@@ -843,7 +843,7 @@ static void test_error_copy_is_grouped(void **state)
         wb_failure failure = { 0 };
         wb_operation_list list = { 0 };
         wb_failure_set(&failure, cases[i].kind, "because", 1);
-        const wb_failed_message message = { &incoming, &failure, cases[i].type, WB_TRIM_NOTHING, NULL };
+        const wb_failed_message message = { &incoming, &failure, cases[i].type, WB_TRIM_NOTHING, NULL, 0 };
         const wb_operation *copy = wb_recover_error_operation(&policy, &origin, &message, &arena, &list);
         assert_string_equal(header_of(copy, WB_HEADER_EXCEPTION_STACK_TRACE)->value, cases[i].place);
         wb_failure_clear(&failure);
@@ -879,7 +879,7 @@ static void test_error_copy_has_an_id(void **state)
         wb_header header = { WB_HEADER_MESSAGE_ID, value, strlen(WB_HEADER_MESSAGE_ID), value ? strlen(value) : 0 };
         wb_incoming incoming = { .struct_size = sizeof incoming, .id = id, .id_size = id ? strlen(id) : 0,
                                  .headers = &header, .header_count = value != NULL };
-        const wb_failed_message message = { &incoming, &failure, "T", i % 2 ? WB_TRIM_MAX : WB_TRIM_NOTHING, NULL };
+        const wb_failed_message message = { &incoming, &failure, "T", i % 2 ? WB_TRIM_MAX : WB_TRIM_NOTHING, NULL, 0 };
         wb_operation_list list = { 0 };
         const wb_operation *copy = wb_recover_error_operation(&policy, &origin, &message, &arena, &list);
         const wb_header *found = header_of(copy, WB_HEADER_MESSAGE_ID);
@@ -913,7 +913,7 @@ static void test_trimming(void **state)
     wb_failure_set(&failure, WB_FAILURE_HANDLER, reason, 1);
     for (unsigned trim = WB_TRIM_NOTHING; trim <= WB_TRIM_HEADERS; trim++) {
         wb_operation_list list = { 0 };
-        const wb_failed_message message = { &incoming, &failure, "T", trim, NULL };
+        const wb_failed_message message = { &incoming, &failure, "T", trim, NULL, 0 };
         const wb_operation *copy = wb_recover_error_operation(&policy, &origin, &message, &arena, &list);
         assert_true(size_of_headers(copy) < before);
         before = size_of_headers(copy);
