@@ -21,6 +21,7 @@
 /* What meets another's transaction is tried again, for so long. */
 #define PATIENCE (10 * WB_SECOND)
 #define PAUSE (20 * WB_MILLISECOND)
+#define MICROSECOND (WB_MILLISECOND / 1000)
 
 static int is_stream(const char *path)
 {
@@ -192,7 +193,7 @@ static int add_line(const cli_failed_table *t, const cli_failed_line *line, cli_
 {
     char key[WB_GENERATED_ID_SIZE];
     wb_buffer summary = { 0 }, whole = { 0 };
-    const int64_t now = wb_clock_wall();
+    const int64_t clock = wb_clock_wall(), now = clock - clock % MICROSECOND; /* as exact as it is kept, to be known again */
     const wb_message *m = &line->message;
     int is_there = 0;
     wb_failed_key(m->headers, m->header_count, m->id, m->id_size, key);
