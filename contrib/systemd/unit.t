@@ -17,6 +17,13 @@ holds() { # LINE...
     done
 }
 
+# On its own machine none of them stops before it does.
+comes_after() { # NAME...
+    for name; do
+        grep "^After=.* $name.service\( \|\$\)" "$unit" || { echo "not after $name"; return 1; }
+    done
+}
+
 # It waits longer than the program does by itself.
 outlasts() {
     limit=$(sed -n 's/^TimeoutStopSec=//p' "$unit")
@@ -42,6 +49,7 @@ ok "it starts \"waybill run\"" starts_run
 ok "it restarts what can be restarted, is watched, and leaves cores" \
     holds Restart=on-failure 'RestartPreventExitStatus=64 78' LimitCORE=infinity Type=notify WatchdogSec=60 KillMode=mixed
 ok "starting again has a limit" is_limited
+ok "it comes after servers" comes_after postgresql mariadb mysql mysqld rabbitmq-server
 ok "a stop has the time that the program takes" outlasts
 if command -v systemd-analyze >/dev/null; then
     ok "systemd-analyze verify takes it" is_taken
