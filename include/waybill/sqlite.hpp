@@ -61,10 +61,11 @@ public:
     bool is_null(int column) const noexcept { return sqlite3_column_type(raw_.get(), column) == SQLITE_NULL; }
     std::int64_t integer(int column) const noexcept { return sqlite3_column_int64(raw_.get(), column); }
     double real(int column) const noexcept { return sqlite3_column_double(raw_.get(), column); }
-    /** Text or blob; empty for NULL. */
+    /** Text, in UTF-8 whatever the file's encoding, or blob; empty for NULL. */
     std::string text(int column) const
     {
-        const void *bytes = sqlite3_column_blob(raw_.get(), column);
+        const bool is_blob = sqlite3_column_type(raw_.get(), column) == SQLITE_BLOB;
+        const void *bytes = is_blob ? sqlite3_column_blob(raw_.get(), column) : sqlite3_column_text(raw_.get(), column);
         const int size = sqlite3_column_bytes(raw_.get(), column);
         return bytes ? std::string(static_cast<const char *>(bytes), static_cast<std::size_t>(size)) : std::string();
     }

@@ -43,6 +43,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <ratio>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -102,17 +103,19 @@ public:
     /** Tell the host, once, before the handler returns. @return what the C function returns. */
     int tell(wb_context *ctx) const noexcept
     {
+        if (!reason_) /* also of one that was moved from */
+            return result_;
         switch (wish_) {
         case wish::later:
             return wb_retry_after(ctx, delay_, what());
         case wish::move:
-            return wb_move_to(ctx, reason_->queue.c_str(), what());
+            return wb_move_to(ctx, queue(), what());
         case wish::discard:
             return wb_discard(ctx, what());
         case wish::none:
             break;
         }
-        return reason_ && result_ != WB_OK ? wb_fail(ctx, result_, "%s", what()) : result_;
+        return result_ != WB_OK ? wb_fail(ctx, result_, "%s", what()) : result_;
     }
 
 private:
@@ -121,6 +124,11 @@ private:
         explicit texts(std::string text) : reason(std::move(text)) {}
         std::string reason, queue;
     };
+    /* Cut at a NUL byte it would be another one; one without a name the host refuses. */
+    const char *queue() const noexcept
+    {
+        return reason_->queue.find('\0') == std::string::npos ? reason_->queue.c_str() : "";
+    }
     int result_;
     wish wish_ = wish::none;
     std::int64_t delay_ = 0;
@@ -128,17 +136,23 @@ private:
 };
 
 /** Nanoseconds of any std::chrono::duration; what does not fit becomes the largest or smallest, which the host
- *  refuses. */
+ *  refuses, and so does what is no number (the largest). */
 template <class Rep, class Period>
 constexpr std::int64_t nanoseconds(std::chrono::duration<Rep, Period> time)
 {
     using std::chrono::nanoseconds;
     using real = std::chrono::duration<long double, std::nano>;
     constexpr long double most = 9.2e18L;
+    using ratio = std::ratio_divide<Period, std::nano>;
     const long double count = std::chrono::duration_cast<real>(time).count();
-    return count >= most ? std::numeric_limits<std::int64_t>::max()
-           : count <= -most ? std::numeric_limits<std::int64_t>::min()
-                            : static_cast<std::int64_t>(std::chrono::duration_cast<nanoseconds>(time).count());
+    if (!(count < most))
+        return std::numeric_limits<std::int64_t>::max();
+    if (count <= -most)
+        return std::numeric_limits<std::int64_t>::min();
+    if constexpr (ratio::num != 1 && ratio::den != 1) /* the product may not fit where the time does */
+        return static_cast<std::int64_t>(count);
+    else
+        return static_cast<std::int64_t>(std::chrono::duration_cast<nanoseconds>(time).count());
 }
 
 /** Tried again: at once as often as `immediate_retries` says, then later, then the error queue. */
@@ -326,7 +340,7 @@ public:
         content_type_.emplace(text);
         return *this;
     }
-    /** Delivered so much later; or not before a time. The last of the two counts. */
+    /** Delivered so much later; or not before a time, which may be over. The last of the two counts. */
     template <class Rep, class Period> outgoing &delay(std::chrono::duration<Rep, Period> time)
     {
         delay_ = nanoseconds(time);
@@ -336,14 +350,15 @@ public:
     template <class Duration>
     outgoing &deliver_at(std::chrono::time_point<std::chrono::system_clock, Duration> time)
     {
-        deliver_at_ = nanoseconds(time.time_since_epoch());
+        deliver_at_ = some(nanoseconds(time.time_since_epoch()));
         delay_ = 0;
         return *this;
     }
-    /** Dropped when nobody has received it by then. */
+    /** Dropped when nobody has received it by then. None at all, or less, as of a deadline that is over
+     *  (`deadline - now`), is the shortest there is. */
     template <class Rep, class Period> outgoing &time_to_be_received(std::chrono::duration<Rep, Period> time)
     {
-        time_to_be_received_ = nanoseconds(time);
+        time_to_be_received_ = some(nanoseconds(time));
         return *this;
     }
     /** WB_IMMEDIATE: at once, whatever becomes of the transaction. */
@@ -386,6 +401,8 @@ public:
     }
 
 private:
+    /* 0 is "not given" to C. */
+    static constexpr std::int64_t some(std::int64_t time) noexcept { return time > 0 ? time : 1; }
     outgoing &flag(std::uint32_t one) noexcept
     {
         flags_ |= one;
@@ -502,14 +519,25 @@ template <auto Function> int check_hook(wb_context *ctx)
  *
  *      WB_MODULE(WB_HOOKS(NULL, waybill::open_hook<shop>, NULL, NULL, waybill::close_hook<shop>), ...)
  *
- *  What the constructor throws refuses: an outcome as it says, else WB_FATAL. */
+ *  What the constructor throws refuses: an outcome as it says, else WB_FATAL. What a destructor throws that may is
+ *  a line of the log. */
 template <class T> int open_hook(wb_context *ctx, void **ret_data)
 {
     return guard(ctx, WB_FATAL, [&] { *ret_data = new T(context(ctx)); });
 }
-template <class T> void close_hook(wb_context *, void *data)
+template <class T> void close_hook(wb_context *ctx, void *data)
 {
-    delete static_cast<T *>(data);
+    try {
+        delete static_cast<T *>(data);
+    } catch (const std::exception &error) {
+        wb_log(ctx, WB_LOG_ERROR, "thrown while the module was closed: %s", error.what());
+#if defined(__GLIBCXX__)
+    } catch (const abi::__forced_unwind &) {
+        throw;
+#endif
+    } catch (...) {
+        wb_log(ctx, WB_LOG_ERROR, "something was thrown while the module was closed that is no std::exception");
+    }
 }
 
 /* ---- parameters of statements ------------------------------------------------------------ */

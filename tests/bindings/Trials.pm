@@ -5,7 +5,7 @@
 #
 #   Trials::run($module, { prefix => 'Rust', ... }, @cases);      # subtests, all of them or those named
 #
-# What differs: `thrown`, `misstated`, `refused_open` are tables of a message's or a setting's word and what is to come of it.
+# What differs: `thrown`, `misstated`, `refused_open`, `closed` are tables of a message's or a setting's word and what is to come of it.
 package Trials;
 use strict;
 use warnings;
@@ -18,6 +18,7 @@ my $n = 0;
 sub endpoint {
     my ($t, %o) = @_;
     my $e = Endpoint->new('sqlite+sqlite', name => lc($t->{prefix}) . ++$n, handlers => $t->{module}, retries => 1, %o);
+    $e->sql(qq(pragma encoding = "$o{encoding}"; create table if not exists wide (it))) if $o{encoding};
     $e->install;
     $e->sql('create table if not exists seen (id text, what text); create table if not exists only_once (word text unique); '
         . 'delete from seen; delete from only_once');
@@ -44,7 +45,8 @@ sub alike {
     }
 }
 
-my %wishes = (reject => 'no such customer', retry => 'not yet', long => qr/^(?:panic: )?x{900,1000}$/, percent => '100%s of %n');
+my %wishes = (reject => 'no such customer', retry => 'not yet', long => qr/^(?:panic: )?x{900,1000}$/, percent => '100%s of %n',
+    nowhere => 'the amount is odd (it was to go to a queue whose name is no text of 1 to 255 bytes)');
 
 sub check_thrown {
     my ($t) = @_;
@@ -99,9 +101,9 @@ sub check_sent {
     my $p = $t->{prefix};
     $e->start;
     $e->send($e->{name}, message($t, Send => 'ask', 'the body', headers => [ [ 'NServiceBus.ReplyToAddress' => 'sink' ] ]));
-    my @got = $e->collect('sink', 8, 'all is sent');
+    my @got = $e->collect('sink', 9, 'all is sent');
     my %got = map { $_->{header}{$Endpoint::types} => $_ } @got;
-    is_deeply [ sort keys %got ], [ map { "$p.$_" } qw(At Bodyless Expires Full Late Plain Reply) ], 'each as it was asked for';
+    is_deeply [ sort keys %got ], [ map { "$p.$_" } qw(At Bodyless Expires Full Late Passed Plain Reply) ], 'each as it was asked for';
     my ($plain, $again) = grep { $_->{header}{$Endpoint::types} eq "$p.Plain" } @got;
     is $again->{body}, $plain->{body}, 'the same once more';
     is $plain->{body}, 'plain body', 'its body';
@@ -111,6 +113,7 @@ sub check_sent {
     is_deeply [ @$full{qw(id body)}, $full->{header}{'NServiceBus.ContentType'} ], [ 'my-id', 'bytes', 'text/plain' ], 'id, body, content type';
     is $got{"$p.Bodyless"}{body}, '', 'no body is an empty one';
     is $got{"$p.Expires"}{header}{'NServiceBus.TimeToBeReceived'}, '01:00:00', 'a time to be received';
+    is $got{"$p.Passed"}{header}{'NServiceBus.TimeToBeReceived'}, '00:00:00.0000001', 'one that is over is the shortest there is, not none';
     ok $got{"$p.$_"}{header}{'NServiceBus.DeliverAt'}, "$_ says when it was due" for qw(Late At);
     is $got{"$p.Reply"}{body}, 'the body', 'a reply';
     settled($e, 'sent');
@@ -143,6 +146,18 @@ sub check_statements {
     settled($e, 'statements');
     is_deeply [ map { seen($e, $_) } sort keys %failing ], [], 'and nothing of them stays';
     is_deeply [ seen($e, 'store') ], [ $t->{stored} ], 'each kind of parameter is what it is to SQLite';
+    is $e->stop, 0, 'stops cleanly';
+}
+
+# A file of somebody else's, in another encoding.
+sub check_wide {
+    my ($t) = @_;
+    my $e = endpoint($t, files => 'wide-', encoding => 'UTF-16');
+    is(($e->sql('pragma encoding'))[0][0], 'UTF-16le', 'the file is in UTF-16');
+    $e->start;
+    $e->send($e->{name}, message($t, Store => 'store', ''));
+    settled($e, 'wide');
+    is_deeply [ seen($e, 'store') ], [ $t->{stored} ], 'texts are in UTF-8';
     is $e->stop, 0, 'stops cleanly';
 }
 
@@ -183,8 +198,21 @@ sub check_hooks {
     }
 }
 
-my %cases = (thrown => \&check_thrown, later => \&check_later, seen => \&check_seen, sent => \&check_sent, refused => \&check_refused,
-    statements => \&check_statements, batches => \&check_batches, hooks => \&check_hooks);
+# What goes wrong when a module is closed is a line of the log.
+sub check_closed {
+    my ($t) = @_;
+    for my $name (sort keys %{ $t->{closed} }) {
+        my $e = endpoint($t, with => qq(settings = { name = "$name"; };));
+        $e->start;
+        $e->send($e->{name}, message($t, Remember => 'only', ''));
+        settled($e, 'closed');
+        is $e->stop, 0, "\"$name\" does not end the process otherwise";
+        is scalar($e->log_lines(qr/\Q$t->{closed}{$name}/)), 1, 'it is logged';
+    }
+}
+
+my %cases = (closed => \&check_closed, thrown => \&check_thrown, later => \&check_later, seen => \&check_seen, sent => \&check_sent, refused => \&check_refused,
+    statements => \&check_statements, wide => \&check_wide, batches => \&check_batches, hooks => \&check_hooks);
 
 sub run {
     my ($module, $trials, @wanted) = @_;

@@ -26,12 +26,13 @@ static void print_hexadecimal(FILE *rows, const unsigned char *bytes, int size)
 
 static void print_column(FILE *rows, sqlite3_stmt *statement, int column)
 {
-    const unsigned char *bytes = sqlite3_column_blob(statement, column);
-    int size = sqlite3_column_bytes(statement, column);
-    if (sqlite3_column_type(statement, column) == SQLITE_BLOB)
-        print_hexadecimal(rows, bytes, size);
-    else
-        (void)fwrite(bytes, 1, (size_t)size, rows);
+    if (sqlite3_column_type(statement, column) == SQLITE_BLOB) {
+        const unsigned char *bytes = sqlite3_column_blob(statement, column);
+        print_hexadecimal(rows, bytes, sqlite3_column_bytes(statement, column));
+    } else {
+        const unsigned char *text = sqlite3_column_text(statement, column); /* UTF-8, whatever the file's encoding */
+        (void)fwrite(text, 1, (size_t)sqlite3_column_bytes(statement, column), rows);
+    }
 }
 
 static int print_rows(FILE *rows, sqlite3_stmt *statement)

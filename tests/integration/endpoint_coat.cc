@@ -4,6 +4,7 @@
  * into the table `seen`, in the transaction, so that what was rolled back is not there.
  */
 #include <chrono>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <waybill/mysql.hpp>
@@ -47,6 +48,8 @@ void throw_it(const context &ctx, const message &msg)
         throw waybill::discard("a newer one is known");
     if (what == "move")
         throw waybill::move_to("review", "the amount is odd");
+    if (what == "nowhere")
+        throw waybill::move_to(std::string("review\0", 7), "the amount is odd");
     if (what == "later")
         throw waybill::retry_after(10min, "the bank is closed");
     if (what == "long")
@@ -57,9 +60,11 @@ void throw_it(const context &ctx, const message &msg)
 
 waybill::outcome return_it(const context &, const message &msg)
 {
-    if (msg.body() == "reject")
-        return waybill::reject("returned: no");
-    return WB_OK;
+    waybill::outcome said = waybill::move_to("review", "it was given away");
+    const waybill::outcome other = std::move(said);
+    if (msg.body() == "emptied")
+        return said;
+    return msg.body() == "reject" ? waybill::reject("returned: no") : waybill::outcome(WB_OK);
 }
 
 int return_number(const context &ctx, const message &msg)
@@ -113,8 +118,41 @@ void as_said(const outgoing &what, std::string_view body, unsigned flags, int64_
         throw std::logic_error("it is not sent as it was said: " + std::string(body));
 }
 
+void demand(bool is_right, const char *what)
+{
+    if (!is_right)
+        throw std::logic_error(what);
+}
+
+template <class Time> int64_t within(Time time)
+{
+    return outgoing("Coat.X").time_to_be_received(time).as_c("sink", [](const wb_outgoing *raw) { return raw->time_to_be_received; });
+}
+
+template <class Time> int64_t due(Time since)
+{
+    const std::chrono::time_point<std::chrono::system_clock, Time> time(since);
+    return outgoing("Coat.X").deliver_at(time).as_c("sink", [](const wb_outgoing *raw) { return raw->deliver_at; });
+}
+
+/* A time that is over is none that lasts for ever, and one that does not fit is one that the host refuses. */
+void measure()
+{
+    using tiny = std::chrono::duration<double, std::nano>;
+    using third = std::chrono::duration<std::int64_t, std::ratio<1, 3>>;
+    using hours = std::chrono::duration<std::int64_t, std::ratio<3600>>;
+    constexpr int64_t most = std::numeric_limits<int64_t>::max();
+    const tiny none(std::numeric_limits<double>::quiet_NaN());
+    demand(within(0s) == 1 && within(-5s) == 1 && within(hours::min()) == 1 && within(tiny(0.25)) == 1, "a time to be received that is over");
+    demand(within(7ns) == 7 && within(2h) == 7200 * WB_SECONDS && within(tiny(1500.0)) == 1500, "a time to be received");
+    demand(within(hours::max()) == most && within(none) == most && waybill::nanoseconds(-hours::max()) < -most, "a time that does not fit");
+    demand(waybill::nanoseconds(third(200 * 365 * INT64_C(86400) * 3)) == 200 * 365 * WB_DAYS, "200 years in thirds of a second");
+    demand(due(-5s) == 1 && due(0s) == 1 && due(5s) == 5 * WB_SECONDS, "a time before 1970");
+}
+
 void send_all(const context &ctx, const message &msg)
 {
+    measure();
     const std::chrono::system_clock::time_point later(5s);
     as_said(outgoing("Coat.X").body(std::string("first")).body("last"), "last", 0, 0, 0);
     as_said(outgoing("Coat.X").body("first").body(std::string("last")), "last", 0, 0, 0);
@@ -130,6 +168,7 @@ void send_all(const context &ctx, const message &msg)
     ctx.send("sink", outgoing("Coat.Late").delay(2s));
     ctx.send("sink", outgoing("Coat.At").deliver_at(std::chrono::system_clock::now() + 2s));
     ctx.send("sink", outgoing("Coat.Expires").time_to_be_received(1h));
+    ctx.send("sink", outgoing("Coat.Passed").time_to_be_received(-1s));
     ctx.publish(outgoing("Coat.Event").body(msg.body()));
     ctx.reply(outgoing("Coat.Reply").body(msg.body().data(), msg.body().size()));
     plain.as_c("sink", [&](const wb_outgoing *raw) { waybill::check(wb_send(ctx.raw(), raw)); return 0; });
@@ -225,6 +264,13 @@ struct shop {
             throw std::runtime_error("the shop is on fire");
         if (name == "closed")
             throw waybill::not_connected("the shop is closed");
+    }
+    ~shop() noexcept(false)
+    {
+        if (name == "ends badly")
+            throw std::runtime_error("the shutters are stuck");
+        if (name == "ends oddly")
+            throw odd();
     }
     const std::string name;
 };

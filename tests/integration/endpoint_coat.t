@@ -21,11 +21,12 @@ my $odd     = 'something was thrown that is no std::exception';
 my %trials = (
     prefix => 'Coat',
     thrown => { runtime => 'the order is upside down', odd => $odd, number => $odd },
-    more   => [ [ Nested => 'nested', '' ], [ Return => 'returned', 'reject' ], [ Return => 'fine', '' ], [ Number => 'as-c', 'reject' ], [ Number => 'fine-too', '' ] ],
-    of_more   => { nested => 'too deepd', returned => 'returned: no', 'as-c' => 'as in C' },
+    more   => [ [ Nested => 'nested', '' ], [ Return => 'returned', 'reject' ], [ Return => 'fine', '' ], [ Return => 'emptied', 'emptied' ], [ Number => 'as-c', 'reject' ], [ Number => 'fine-too', '' ] ],
+    of_more   => { nested => 'too deepd', returned => 'returned: no', emptied => qr/./, 'as-c' => 'as in C' },
     misstated => { large => qr/^a statement does not take a parameter: error \d+$/ },
     stored    => "it's 42 half null 00FF 1 null -5 textintegerrealblob",
     remembered   => '',
+    closed => { 'ends badly' => 'thrown while the module was closed: the shutters are stuck', 'ends oddly' => 'something was thrown while the module was closed' },
     refused_open => { unchecked => [ 78, qr/the setting "name" is a joke/ ], throws => [ 78, qr/the shop is on fire/ ] },
 );
 

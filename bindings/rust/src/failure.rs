@@ -101,7 +101,11 @@ impl Failure {
         match &self.wish {
             Wish::Nothing => (api.failure)(context, self.result, reason.as_ptr()),
             Wish::Discard => (api.give_up)(context, std::ptr::null(), reason.as_ptr()),
-            Wish::Move(queue) => (api.give_up)(context, c_text_cut(queue).as_ptr(), reason.as_ptr()),
+            // cut it would be another queue; one without a name the host refuses
+            Wish::Move(queue) => {
+                let queue = CString::new(queue.as_str()).unwrap_or_default();
+                (api.give_up)(context, queue.as_ptr(), reason.as_ptr())
+            }
             Wish::RetryAfter(delay) => (api.retry_after)(context, *delay, reason.as_ptr()),
         }
     }

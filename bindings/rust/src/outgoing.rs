@@ -95,9 +95,9 @@ impl<'a> Outgoing<'a> {
         self
     }
 
-    /// Dropped when nobody has received it by then.
+    /// Dropped when nobody has received it by then. None at all, as of a deadline that is over, is the shortest there is.
     pub fn time_to_be_received(mut self, time: Duration) -> Self {
-        self.time_to_be_received = nanoseconds(time);
+        self.time_to_be_received = nanoseconds(time).max(1); // C's 0 is "for ever"
         self
     }
 
@@ -201,6 +201,16 @@ mod tests {
         assert_eq!(of(Outgoing::new("A.B").non_persistent()), (ffi::WB_NON_PERSISTENT, 0, 0));
         assert_eq!(of(Outgoing::new("A.B").delay(nine).deliver_at(UNIX_EPOCH + five)), (0, 0, 5_000_000_000));
         assert_eq!(of(Outgoing::new("A.B").deliver_at(UNIX_EPOCH + five).delay(nine)), (0, 9_000_000_000, 0));
+    }
+
+    #[test]
+    fn no_time_to_be_received_is_not_for_ever() {
+        let within = |time| {
+            Outgoing::new("A").time_to_be_received(time).with_raw(None, |raw| raw.time_to_be_received).unwrap()
+        };
+        assert_eq!(within(Duration::ZERO), 1);
+        assert_eq!(within(Duration::from_nanos(7)), 7);
+        assert_eq!(within(Duration::MAX), i64::MAX);
     }
 
     #[test]

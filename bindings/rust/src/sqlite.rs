@@ -42,12 +42,14 @@ extern "C" {
     fn sqlite3_column_int64(statement: *mut c_void, column: c_int) -> i64;
     fn sqlite3_column_double(statement: *mut c_void, column: c_int) -> f64;
     fn sqlite3_column_blob(statement: *mut c_void, column: c_int) -> *const c_void;
+    fn sqlite3_column_text(statement: *mut c_void, column: c_int) -> *const c_void;
     fn sqlite3_column_bytes(statement: *mut c_void, column: c_int) -> c_int;
 }
 
 const SQLITE_OK: c_int = 0;
 const SQLITE_ROW: c_int = 100;
 const SQLITE_DONE: c_int = 101;
+const SQLITE_BLOB: c_int = 4;
 const SQLITE_NULL: c_int = 5;
 const SQLITE_UTF8: c_uchar = 1;
 
@@ -172,13 +174,16 @@ impl Statement<'_> {
         }
     }
 
-    /// A column as bytes; empty for NULL. A copy: SQLite's is gone with the next question.
+    /// A column as bytes, a text in UTF-8 whatever the file's encoding; empty for NULL. A copy: SQLite's is gone with the next
+    /// question.
     pub fn bytes(&self, column: i32) -> Vec<u8> {
         if !self.has(column) {
             return Vec::new();
         }
         unsafe {
-            let start = sqlite3_column_blob(self.raw, column);
+            let is_blob = sqlite3_column_type(self.raw, column) == SQLITE_BLOB;
+            let start =
+                if is_blob { sqlite3_column_blob(self.raw, column) } else { sqlite3_column_text(self.raw, column) };
             crate::message::bytes(start, sqlite3_column_bytes(self.raw, column) as usize).to_vec()
         }
     }

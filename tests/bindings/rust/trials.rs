@@ -45,6 +45,7 @@ fn throw_it(context: &Context, message: &Message) -> Outcome {
         "retry" => Err(Failure::retry("not yet")),
         "discard" => Err(Failure::discard("a newer one is known")),
         "move" => Err(Failure::move_to("review", "the amount is odd")),
+        "nowhere" => Err(Failure::move_to("review\0", "the amount is odd")),
         "later" => Err(Failure::retry_after(Duration::from_secs(600), "the bank is closed")),
         "long" => panic!("{}", "x".repeat(5000)),
         "percent" => Err(Failure::retry("100%s of %n")),
@@ -85,6 +86,7 @@ fn send_all(context: &Context, message: &Message) -> Outcome {
     context.send("sink", &Outgoing::new("Rust.Late").delay(Duration::from_secs(2)))?;
     context.send("sink", &Outgoing::new("Rust.At").deliver_at(SystemTime::now() + Duration::from_secs(2)))?;
     context.send("sink", &Outgoing::new("Rust.Expires").time_to_be_received(Duration::from_secs(3600)))?;
+    context.send("sink", &Outgoing::new("Rust.Passed").time_to_be_received(Duration::ZERO))?;
     context.publish(&Outgoing::new("Rust.Event").body(message.body()))?;
     context.reply(&Outgoing::new("Rust.Reply").body(message.body()))?;
     context.send("sink", &plain)
