@@ -202,12 +202,13 @@ static int show(void *argument, const wb_failed *failed)
     wb_failed_record record;
     wb_arena arena;
     wb_arena_init(&arena, 4096);
-    if (wb_failed_decode(failed->message, failed->message_size, &arena, &record) == 0) {
+    const int why = wb_failed_decode_whole(failed->message, failed->message_size, s->tables.setup->config->body_max, &arena, &record);
+    if (!why) {
         json_t *object = cli_failed_whole_json(failed, &record);
         add_body(object, record.operation->body, record.operation->body_size);
         wb_answer_json(s->answer, 200, object);
     } else {
-        wb_answer_refuse(s->answer, 500, "this version cannot read the message: a later one kept it");
+        wb_answer_refuse(s->answer, 500, wb_failed_fault(why));
     }
     wb_arena_free(&arena);
     return WB_OK;
@@ -219,11 +220,12 @@ static int take_body(void *argument, const wb_failed *failed)
     wb_failed_record record;
     wb_arena arena;
     wb_arena_init(&arena, 4096);
-    if (wb_failed_decode(failed->message, failed->message_size, &arena, &record) == 0) {
+    const int why = wb_failed_decode_whole(failed->message, failed->message_size, s->tables.setup->config->body_max, &arena, &record);
+    if (!why) {
         *s->answer = (wb_answer){ .status = 200, .type = "application/octet-stream", .is_page = 1, .is_file = 1 };
         wb_buffer_put(&s->answer->text, record.operation->body, record.operation->body_size);
     } else {
-        wb_answer_refuse(s->answer, 500, "this version cannot read the message: a later one kept it");
+        wb_answer_refuse(s->answer, 500, wb_failed_fault(why));
     }
     wb_arena_free(&arena);
     return WB_OK;

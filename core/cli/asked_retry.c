@@ -33,7 +33,7 @@ typedef struct {
     int32_t status;    /* that they have to have */
     size_t until;      /* of a group: what failed again since (ns of the wall clock) is not meant */
     wb_failed_retry keys[LOT_MAX];
-    size_t count, done;
+    size_t count, done, unread;
     int has_more;
     wb_arena arena;
 } change;
@@ -96,8 +96,10 @@ static int retry_lot(change *c, wb_sessions *sessions, wb_failed_retry *lot, siz
     int r;
     while (is_met(r = wb_failed_retry_some(sessions, c->tables.setup->info.name, lot, count, ret_taken, &c->tables.error), until))
         wb_clock_pause(PAUSE, NULL);
-    for (size_t i = 0; r == WB_OK && i < *ret_taken; i++)
+    for (size_t i = 0; r == WB_OK && i < *ret_taken; i++) {
         c->done += lot[i].was_waiting != 0;
+        c->unread += lot[i].unread != 0;
+    }
     return r;
 }
 
@@ -131,10 +133,12 @@ static int archive(change *c)
 
 static void log_change(const change *c, const json_t *given, const char *text)
 {
-    char done[24], asked[24];
+    char done[24], asked[24], unread[24];
     (void)snprintf(done, sizeof done, "%zu", c->done);
     (void)snprintf(asked, sizeof asked, "%zu", c->count);
-    wb_log_event(WB_LOG_INFO, text, { "endpoint", c->tables.setup->config->name }, { "messages", done }, { "asked", asked }, { "group", c->group },
+    (void)snprintf(unread, sizeof unread, "%zu", c->unread);
+    wb_log_event(WB_LOG_INFO, text, { "endpoint", c->tables.setup->config->name }, { "messages", done }, { "asked", asked },
+                 { "unreadable", c->unread ? unread : NULL }, { "group", c->group },
                  { "failure", c->count == 1 ? c->keys[0].key : NULL }, { "who", cli_asked_text(given, "who") });
 }
 
@@ -143,8 +147,9 @@ static void say_done(const change *c, wb_answer *answer)
 {
     char until[24];
     (void)snprintf(until, sizeof until, "%zu", c->until);
-    wb_answer_json(answer, 200, json_pack("{s:I, s:I, s:b, s:s}", "done", (json_int_t)c->done, "left_alone",
-                                          (json_int_t)(c->count - c->done), "more", c->has_more, "until", until));
+    wb_answer_json(answer, 200, json_pack("{s:I, s:I, s:I, s:b, s:s}", "done", (json_int_t)c->done, "left_alone",
+                                          (json_int_t)(c->count - c->done - c->unread), "unreadable", (json_int_t)c->unread, "more", c->has_more,
+                                          "until", until));
 }
 
 static void answer_change(const change *c, int r, wb_answer *answer)

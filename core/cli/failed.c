@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sysexits.h>
 
 #include "core/base/clock.h"
 #include "core/cli/waiting.h"
@@ -26,6 +27,11 @@ int32_t cli_failed_status(const char *name)
 const char *cli_failed_status_name(int32_t status)
 {
     return status > 0 && status < STATUSES ? statuses[status] : "unknown";
+}
+
+int cli_failed_unread(const char *key, size_t key_size, int why)
+{
+    return cli_fail(EX_DATAERR, "failure %.*s: %s", (int)key_size, key, wb_failed_fault(why));
 }
 
 static int is_equal(const char *wanted, const char *value, size_t size)

@@ -30,6 +30,9 @@ typedef struct cli_failed_filter {
 int32_t cli_failed_status(const char *name);
 const char *cli_failed_status_name(int32_t status);
 
+/** Say why a failure cannot be read. @return EX_DATAERR. */
+int cli_failed_unread(const char *key, size_t key_size, int why);
+
 /** Whether it is wanted, but for time, status, skip and limit. */
 int cli_failed_matches(const cli_failed_filter *filter, const wb_failed *failed, const wb_failed_record *record);
 

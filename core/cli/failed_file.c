@@ -87,33 +87,41 @@ static int put_in_place(const export_file *o, int code)
     return code;
 }
 
+typedef struct writing {
+    FILE *output;
+    int64_t body_max;
+    int code; /* EX_OK, or EX_DATAERR if some cannot be read */
+} writing;
+
 static int write_one(void *argument, const wb_failed *failed)
 {
+    writing *w = argument;
     wb_failed_record record;
     wb_arena arena;
     wb_arena_init(&arena, 4096);
-    const int is_read = wb_failed_decode(failed->message, failed->message_size, &arena, &record) == 0;
-    json_t *line = is_read ? cli_failed_line_make(failed, &record) : NULL;
-    const int is_written = line && json_dumpf(line, argument, JSON_COMPACT) == 0 && fputc('\n', argument) != EOF;
-    if (!is_read)
-        (void)cli_fail(EX_DATAERR, "this version cannot read failure %.*s: a later one kept it", (int)failed->key_size, failed->key);
+    const int why = wb_failed_decode_whole(failed->message, failed->message_size, w->body_max, &arena, &record);
+    json_t *line = why ? NULL : cli_failed_line_make(failed, &record);
+    const int is_written = line && json_dumpf(line, w->output, JSON_COMPACT) == 0 && fputc('\n', w->output) != EOF;
+    if (why)
+        w->code = cli_failed_unread(failed->key, failed->key_size, why);
     json_decref(line);
     wb_arena_free(&arena);
-    return is_written ? WB_OK : is_read ? WB_ABORT : WB_REJECT;
+    return is_written || why ? WB_OK : WB_ABORT;
 }
 
 static int write_all(const cli_failed_table *t, const cli_failed *found, size_t count, FILE *output)
 {
     wb_error error = { 0 };
+    writing w = { .output = output, .body_max = t->body_max, .code = EX_OK };
     for (size_t i = 0; i < count; i++) {
         cli_progress_set(i);
-        const int r = t->ops->get(t->session, found[i].key, found[i].key_size, write_one, output, &error);
+        const int r = t->ops->get(t->session, found[i].key, found[i].key_size, write_one, &w, &error);
         if (r != WB_OK && ferror(output))
             return EX_IOERR; /* told when it is closed */
         if (r != WB_OK)
-            return r == WB_REJECT ? EX_DATAERR : cli_fail(wb_error_exit_code(&error), "%s", error.text);
+            return cli_fail(wb_error_exit_code(&error), "%s", error.text);
     }
-    return EX_OK;
+    return w.code;
 }
 
 int cli_failed_export(const cli_failed_table *table, const cli_failed *found, size_t count, const char *path)
@@ -197,7 +205,7 @@ static int add_line(const cli_failed_table *t, const cli_failed_line *line, cli_
     const wb_message *m = &line->message;
     int is_there = 0;
     wb_failed_key(m->headers, m->header_count, m->id, m->id_size, key);
-    wb_failed_encode(m, &summary, &whole);
+    wb_failed_encode(m, t->compress_over, &summary, &whole);
     const wb_failed failed = { .struct_size = sizeof failed, .key = key, .key_size = strlen(key), .status = line->status,
                                .failed_at = line->failed_at ? line->failed_at : now, .changed_at = now,
                                .summary = summary.data, .summary_size = summary.size,

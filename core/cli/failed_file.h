@@ -13,9 +13,12 @@ typedef struct cli_failed_table {
     const wb_persistence_ops *persistence;
     const wb_failed_ops *ops;
     wb_storage_session *session;
+    int64_t body_max;     /* the largest compressed body that is read */
+    size_t compress_over; /* larger bodies are kept compressed; 0: none is */
 } cli_failed_table;
 
-/** Write those; NULL or "-": to standard output. A file is its owner's alone to read. @return EX_OK, or another with a message. */
+/** Write those; NULL or "-": to standard output. A file is its owner's alone to read. One that cannot be read is left out, with
+ *  a message. @return EX_OK, or another with a message. */
 int cli_failed_export(const cli_failed_table *table, const cli_failed *found, size_t count, const char *path);
 
 /** Called for each that was read: whether it was added, or its key was there already. */

@@ -41,6 +41,7 @@ typedef struct cli_failures {
     /* what is answered */
     int is_json;      /* an array */
     size_t shown;     /* elements of it */
+    int code;         /* of what was shown: EX_OK, or EX_DATAERR if some of it cannot be read */
     json_t *outcomes; /* what became of each, told at the end: a reader that goes away stops nothing; or NULL */
 } cli_failures;
 
@@ -68,6 +69,8 @@ int cli_failures_find(cli_failures *f);
 void cli_failures_tell(cli_failures *f, const cli_failed *one, const char *outcome);
 /** The same, where `was` is whether it was changed. @return whether it was left alone. */
 int cli_failures_tell_change(cli_failures *f, const cli_failed *one, int was, const char *outcome);
+/** Tell that it cannot be read, and is left alone; and why, on standard error. @return 1. */
+int cli_failures_tell_unread(cli_failures *f, const cli_failed *one, int why);
 /** Tell of all that were found what would become of them. @return EX_OK. */
 int cli_failures_would(cli_failures *f, const char *outcome);
 /** The end, of which so many were left alone. @return the exit code. */

@@ -11,7 +11,9 @@
 
 static cli_failed_table table_of(const cli_failures *f)
 {
-    return (cli_failed_table){ f->setup->persistence_ops, f->ops, f->session };
+    const wb_endpoint_config *config = f->setup->config;
+    return (cli_failed_table){ .persistence = f->setup->persistence_ops, .ops = f->ops, .session = f->session,
+                               .body_max = config->body_max, .compress_over = (size_t)config->failures.compress_over };
 }
 
 int cli_failures_export(cli_failures *f)

@@ -105,6 +105,13 @@ int cli_failures_tell_change(cli_failures *f, const cli_failed *one, int was, co
     return !was;
 }
 
+int cli_failures_tell_unread(cli_failures *f, const cli_failed *one, int why)
+{
+    cli_failures_tell(f, one, "cannot be read");
+    (void)cli_failed_unread(one->key, one->key_size, why);
+    return 1;
+}
+
 /* It changed since it was found, or cannot be changed so. */
 int cli_failures_finish(const cli_failures *f, size_t left)
 {

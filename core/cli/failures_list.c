@@ -32,9 +32,10 @@ static int show_one(void *argument, const wb_failed *failed)
     wb_failed_record record;
     wb_arena arena;
     wb_arena_init(&arena, 4096);
-    const int is_read = wb_failed_decode(failed->message, failed->message_size, &arena, &record) == 0;
-    if (!is_read)
-        (void)cli_fail(EX_DATAERR, "this version cannot read the message: a later one kept it");
+    const int why = f->is_body ? wb_failed_decode_whole(failed->message, failed->message_size, f->setup->config->body_max, &arena, &record)
+                               : wb_failed_decode(failed->message, failed->message_size, &arena, &record);
+    if (why)
+        f->code = cli_failed_unread(failed->key, failed->key_size, why);
     else if (f->is_body)
         cli_waiting_print_content(record.operation->body, record.operation->body_size);
     else if (f->is_json)
@@ -42,20 +43,20 @@ static int show_one(void *argument, const wb_failed *failed)
     else
         cli_failed_print(failed, &record);
     wb_arena_free(&arena);
-    return is_read ? WB_OK : WB_REJECT;
+    return WB_OK;
 }
 
+/* One that cannot be read keeps nobody from the others. */
 int cli_failures_show(cli_failures *f)
 {
-    int code = cli_failures_find(f), r = WB_OK;
+    const int code = cli_failures_find(f);
     if (code != EX_OK)
         return code;
     if (f->is_body && f->count > 1)
         return cli_fail(EX_USAGE, "%zu messages match: say which with --failure", f->count);
-    for (size_t i = 0; i < f->count && r == WB_OK; i++) {
-        r = f->ops->get(f->session, f->found[i].key, f->found[i].key_size, show_one, f, &f->error);
-        if (r != WB_OK)
-            code = r == WB_REJECT ? EX_DATAERR : cli_failures_fail(f);
-    }
-    return code;
+    f->code = EX_OK;
+    for (size_t i = 0; i < f->count; i++)
+        if (f->ops->get(f->session, f->found[i].key, f->found[i].key_size, show_one, f, &f->error) != WB_OK)
+            return cli_failures_fail(f);
+    return f->code;
 }

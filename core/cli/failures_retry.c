@@ -22,6 +22,7 @@ typedef struct retries {
     wb_sessions *sessions;
     const wb_failed_edit *edit; /* NULL: they go back as they came */
     size_t left;                /* alone */
+    size_t unread;              /* and why was said of each */
 } retries;
 
 static int retry_patiently(retries *all, wb_failed_retry *lot, size_t count, size_t *ret_taken)
@@ -45,7 +46,10 @@ static int retry_lot(retries *all, wb_failed_retry *lot, size_t count, size_t *r
         return cli_failures_fail(f);
     for (size_t i = 0; i < *ret_taken; i++) {
         const cli_failed one = { lot[i].key, lot[i].key_size, WB_FAILED_WAITS };
-        all->left += cli_failures_tell_change(f, &one, lot[i].was_waiting, all->edit ? "edited and retried" : "retried");
+        if (lot[i].unread)
+            all->unread += cli_failures_tell_unread(f, &one, lot[i].unread);
+        else
+            all->left += cli_failures_tell_change(f, &one, lot[i].was_waiting, all->edit ? "edited and retried" : "retried");
     }
     return EX_OK;
 }
@@ -68,7 +72,7 @@ static int retry_found(cli_failures *f, const wb_failed_edit *edit)
     wb_failed_retry *which = wb_alloc((f->count + 1) * sizeof *which);
     int code = start_sessions(&all);
     for (size_t i = 0; i < f->count; i++)
-        which[i] = (wb_failed_retry){ f->found[i].key, f->found[i].key_size, 0, edit };
+        which[i] = (wb_failed_retry){ .key = f->found[i].key, .key_size = f->found[i].key_size, .edit = edit };
     cli_progress_begin("retrying", "failed messages", f->count, !f->is_json);
     for (size_t at = 0, taken; at < f->count && code == EX_OK; at += taken) {
         cli_progress_set(at);
@@ -77,7 +81,9 @@ static int retry_found(cli_failures *f, const wb_failed_edit *edit)
     cli_progress_end();
     free(which);
     wb_sessions_stop(all.sessions, f->setup->config->shutdown_timeout);
-    return code == EX_OK ? cli_failures_finish(f, all.left) : code;
+    if (code == EX_OK)
+        code = cli_failures_finish(f, all.left);
+    return all.unread ? EX_DATAERR : code;
 }
 
 int cli_failures_retry(cli_failures *f)

@@ -514,6 +514,16 @@ static const wb_option failures_options[] = {
       .since = "1.0",
       .summary = "how long messages are kept that were retried, handled or archived",
       .help = "From that on. A message that nobody has seen to is kept until somebody does." },
+    { .name = "compress_over",
+      .type = WB_OPTION_SIZE,
+      .offset = offsetof(wb_endpoint_config, failures.compress_over),
+      .default_text = "64KiB",
+      .minimum = 0,
+      .maximum = GIB,
+      .since = "1.0",
+      .summary = "bodies larger than this are kept compressed",
+      .help = "Where that makes them smaller by an eighth or more. What is shown, exported and sent back is the body as it came, and "
+              "what was kept before a change is read as ever. 0: never." },
 };
 
 const wb_config_section wb_config_sections[WB_SECTION_COUNT] = {

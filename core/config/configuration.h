@@ -144,6 +144,7 @@ typedef struct wb_endpoint_config {
     struct {
         const wb_option_list *from; /* error queues; NULL or empty: it is none that keeps failures, or has errors */
         int64_t retention;
+        int64_t compress_over; /* larger bodies are kept compressed; 0: none is */
         wb_conf_origin at; /* of the group, is_set = 0 where there is none */
     } failures;
 

@@ -68,6 +68,7 @@ void wb_fill_pipeline(wb_pipeline *p, const wb_endpoint_setup *setup)
     if (config->failures.at.is_set) {
         p->failures = 1;
         p->failures_retention = config->failures.retention;
+        p->failures_compress_over = config->failures.compress_over;
         p->origin.queue = setup->info.name;
         p->minds_sessions = 0; /* what comes is no control message of its own */
     }

@@ -12,6 +12,7 @@
 #include "core/message/failed_id.h"
 #include "core/message/header_names.h"
 #include "core/message/incoming.h"
+#include "core/pipeline/call.h"
 
 /* A clock that is not read, or not there: when it came is near. */
 static int64_t failed_at(const wb_message *message, int64_t now)
@@ -21,13 +22,21 @@ static int64_t failed_at(const wb_message *message, int64_t now)
     return header && wb_clock_parse_wire(header->value, &time) && time > 0 ? time : now;
 }
 
-static int keep(const wb_failed_ops *ops, wb_storage_session *session, const wb_message *message, wb_error *error)
+/* Of what size on a body is kept compressed. */
+static size_t find_limit(wb_context *ctx)
+{
+    const wb_call *call = wb_call_of(ctx, "failures");
+    return call ? (size_t)call->worker->pipeline->failures_compress_over : 0;
+}
+
+static int keep(const wb_failed_ops *ops, wb_storage_session *session, const wb_message *message, size_t compress_over,
+                wb_error *error)
 {
     char key[WB_GENERATED_ID_SIZE];
     wb_buffer summary = { 0 }, whole = { 0 };
     const int64_t now = wb_clock_wall();
     wb_failed_key(message->headers, message->header_count, message->id, message->id_size, key);
-    wb_failed_encode(message, &summary, &whole);
+    wb_failed_encode(message, compress_over, &summary, &whole);
     const wb_failed failed = { .struct_size = sizeof failed,
                                .key = key,
                                .key_size = strlen(key),
@@ -109,7 +118,7 @@ static int ingest(wb_context *ctx, const wb_message *message)
     if (!answer && !WB_HEADERS_FIND(message->headers, message->header_count, WB_HEADER_FAILED_QUEUE))
         return wb_fail(ctx, WB_UNRECOVERABLE, "it has no header " WB_HEADER_FAILED_QUEUE ": it is no failed message, or "
                                               "nobody knows where it failed");
-    int result = answer ? resolve(ops, session, message, answer, &error) : keep(ops, session, message, &error);
+    int result = answer ? resolve(ops, session, message, answer, &error) : keep(ops, session, message, find_limit(ctx), &error);
     if (result == WB_OK && !answer)
         result = supersede(ops, session, message, &error);
     return result == WB_OK ? WB_OK : wb_fail(ctx, result, "%s", error.text);

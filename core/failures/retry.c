@@ -18,7 +18,8 @@ typedef struct retrying {
     const wb_failed_ops *ops;
     wb_storage_session *storage;
     const char *queue;
-    const wb_failed_retry *one;
+    wb_failed_retry *one;
+    int64_t body_max;
     size_t sent, bytes;
     int is_full; /* `one` is for the next lot */
     wb_error *error;
@@ -72,14 +73,13 @@ static int take(void *argument, const wb_failed *failed)
     wb_failed_record record;
     wb_arena arena;
     wb_arena_init(&arena, 4096);
-    const int is_read = wb_failed_decode(failed->message, failed->message_size, &arena, &record) == 0;
-    if (is_read)
+    r->one->unread = r->one->edit && r->one->edit->has_body
+                         ? wb_failed_decode(failed->message, failed->message_size, &arena, &record)
+                         : wb_failed_decode_whole(failed->message, failed->message_size, r->body_max, &arena, &record);
+    if (!r->one->unread)
         send_back_if_it_fits(r, record.operation, &arena);
     wb_arena_free(&arena);
-    return is_read ? WB_OK
-                   : wb_error_set(r->error, WB_REJECT, WB_CAUSE_OTHER, 0,
-                                  "failed message %.*s was kept by a later version, which this one cannot read",
-                                  (int)failed->key_size, failed->key);
+    return WB_OK;
 }
 
 static int change_status(retrying *r, wb_failed_retry *one, int32_t from, int32_t to, int *ret_was)
@@ -89,8 +89,9 @@ static int change_status(retrying *r, wb_failed_retry *one, int32_t from, int32_
     return r->ops->turn(r->storage, &turn, ret_was, r->error);
 }
 
-/* Its size is known when it is read, and it is read when nobody else can change it. */
-static int leave_for_next(retrying *r, wb_failed_retry *one)
+/* One that cannot be read is no reason to leave the others of the lot; one that has no room in it is for the next: its size is known
+ * when it is read, and it is read when nobody else can change it. */
+static int let_wait(retrying *r, wb_failed_retry *one)
 {
     int ignored;
     one->was_waiting = 0;
@@ -106,7 +107,7 @@ static int retry_one(retrying *r, wb_failed_retry *one)
     if (result != WB_OK || !one->was_waiting)
         return result;
     result = r->ops->get(r->storage, one->key, one->key_size, take, r, r->error);
-    return result == WB_OK && r->is_full ? leave_for_next(r, one) : result;
+    return result == WB_OK && (one->unread || r->is_full) ? let_wait(r, one) : result;
 }
 
 static int compare_keys(const void *left, const void *right)
@@ -137,11 +138,11 @@ static int retry_in(retrying *r, wb_failed_retry *retries, size_t count, size_t 
 int wb_failed_retry_some(wb_sessions *sessions, const char *queue, wb_failed_retry *retries, size_t count, size_t *ret_taken,
                          wb_error *error)
 {
-    retrying r = { .queue = queue, .error = error };
+    retrying r = { .queue = queue, .body_max = wb_sessions_body_max(sessions), .error = error };
     if (count > WB_FAILED_RETRY_LOT)
         count = WB_FAILED_RETRY_LOT;
     for (size_t i = 0; i < count; i++)
-        retries[i].was_waiting = 0;
+        retries[i].was_waiting = retries[i].unread = 0;
     int result = wb_sessions_open(sessions, &(wb_session_options){ 0 }, &r.session, error);
     if (result != WB_OK)
         return result;

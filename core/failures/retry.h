@@ -23,10 +23,11 @@ typedef struct wb_failed_retry {
     const char *key;
     size_t key_size;
     int was_waiting; /* filled: 1 if it is sent back by this call */
+    int unread;      /* filled: why it cannot be read (record.h), and waits as before; 0: it can */
     const wb_failed_edit *edit; /* NULL: it goes back as it came */
 } wb_failed_retry;
 
-/** Retry those that wait of the first of them, as many as make a lot, in one transaction; their order may change. `queue`, which lives
+/** Retry those that wait and can be read of the first of them, as many as make a lot, in one transaction; their order may change. `queue`, which lives
  *  longer, gets the answers of those that were handled. *ret_taken is how many were looked at, one at least: the rest is for the
  *  next call.
  *  @return WB_OK; or the class of what failed, and none of them is retried (but for WB_IN_DOUBT: nobody

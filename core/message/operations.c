@@ -30,6 +30,11 @@ wb_operation *wb_operation_append(wb_operation_list *list, wb_arena *arena)
 void wb_operations_encode_start(wb_buffer *buffer)
 {
     buffer->size = 0;
+    wb_operations_encode_behind(buffer);
+}
+
+void wb_operations_encode_behind(wb_buffer *buffer)
+{
     wb_buffer_put(buffer, format_1, sizeof format_1);
 }
 

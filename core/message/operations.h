@@ -46,6 +46,8 @@ wb_operation *wb_operation_append(wb_operation_list *list, wb_arena *arena);
 
 /** Start encoding into `buffer`, which is emptied. */
 void wb_operations_encode_start(wb_buffer *buffer);
+/** The same behind what is there, of operations that are not delayed. */
+void wb_operations_encode_behind(wb_buffer *buffer);
 /** Add those operations of a group that are not done (result other than WB_OK).
  *  @return how many there were; a group of none leaves no trace. */
 size_t wb_operations_encode_group(wb_buffer *buffer, const void *cause, size_t cause_size,

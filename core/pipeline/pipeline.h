@@ -38,6 +38,7 @@ typedef struct wb_pipeline {
     int minds_sessions; /* control messages of transactional sessions are for it: it has their records */
     int failures; /* it keeps what comes from an error queue: a message is known by its failure, not by its id */
     int64_t failures_retention; /* ns: how long such messages are kept that nobody waits for */
+    int64_t failures_compress_over; /* larger bodies of theirs are kept compressed; 0: none is */
     int ordered; /* the transport keeps the order of messages with one key */
     const wb_transport_ops *transport_ops;
     wb_transport *transport;

@@ -176,6 +176,11 @@ static wb_header copy_header(const wb_header *from, wb_arena *arena)
                         .value_size = from->value_size };
 }
 
+int64_t wb_sessions_body_max(const wb_sessions *sessions)
+{
+    return sessions->pipeline->body_max;
+}
+
 void wb_sessions_add(wb_session *s, const wb_operation *from)
 {
     wb_arena *arena = &s->parcel->arena;

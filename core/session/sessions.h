@@ -30,6 +30,9 @@ int wb_sessions_start(wb_pipeline *pipeline, const wb_sessions_policy *policy, w
 /** No session is open. Waits `patience` ns for what was committed to leave. NULL is allowed. */
 void wb_sessions_stop(wb_sessions *sessions, int64_t patience);
 
+/** The largest body that the endpoint takes, bytes. */
+int64_t wb_sessions_body_max(const wb_sessions *sessions);
+
 /** As in waybill/session.h. Memory that is out is reported by whoever calls these (core/library), and closes
  *  *ret_session then. */
 int wb_sessions_open(wb_sessions *sessions, const wb_session_options *options, wb_session **ret_session,

@@ -226,6 +226,99 @@ sub failed_in {
     return { id => $id, type => 'T.T', body => $id, headers => [ [ "$n.FailedQ" => 'sink' ], [ "$n.ProcessingEndpoint" => $endpoint ], [ "$n.TimeOfFailure" => "$time:000000 Z" ], [ "$n.ExceptionInfo.Message" => 'no' ] ] };
 }
 
+# The row of a failure: how large it is, all of it, and another in its place.
+sub where_id { my ($e, $key) = @_; my $hex = unpack 'H*', $key; return $e->{pair} =~ /pgsql/ ? "where id = '\\x$hex'" : "where id = x'$hex'" }
+sub row_size { my ($e, $key) = @_; return ($e->sql('select length(message) from ' . table($e) . ' ' . where_id($e, $key)))[0][0] }
+sub row {
+    my ($e, $key) = @_;
+    my $hex = $e->{pair} =~ /pgsql/ ? "encode(message, 'hex')" : 'hex(message)';
+    return pack 'H*', ($e->sql("select $hex from " . table($e) . ' ' . where_id($e, $key)))[0][0];
+}
+sub set_row {
+    my ($e, $key, $row) = @_;
+    my $hex = unpack 'H*', $row;
+    $e->sql('update ' . table($e) . ' set message = ' . ($e->{pair} =~ /pgsql/ ? "'\\x$hex'" : "x'$hex'") . ' ' . where_id($e, $key));
+}
+sub key_of { my ($e, $id) = @_; return json($e, 'list', '--id', $id, '--status', 'any')->[0]{failure} }
+sub large { my ($endpoint, %body) = @_; return map { { %{ failed_in($endpoint, '2026-01-01 00:00:01', $_) }, body => $body{$_} } } sort keys %body }
+sub with_group { my ($e, $group, $deed) = @_; { local $Keeper::group = $group; $e->configure; $deed->() } $e->configure; return }
+
+# Large bodies are kept compressed where that is worth it, and whoever asks gets them as they came.
+sub check_large {
+    my ($e) = @_;
+    my ($file, $never) = ("$e->{dir}/large.jsonl", 'failures = { from = ["error"]; compress_over = "0"; };');
+    srand 1;
+    my %body = (words => join('', map { qq({"sku":"A-$_"},) } 1 .. 15_000), noise => pack('C*', map { int rand 256 } 1 .. 150_000), limit => 'x' x 65_536);
+    my $look = sub { my ($id) = @_; return [ json($e, 'show', '--id', $id)->[0]{body_size}, (failures($e, 'show', '--id', $id, '--body'))[1] eq $body{$id} ] };
+    my $sizes = sub { return join ' ', map { my $size = row_size($e, key_of($e, $_)); "$_ " . ($size < length($body{$_}) / 2 ? 'less' : $size > length $body{$_} ? 'whole' : $size) } sort keys %body };
+    $e->send('error', large('large', %body));
+    $e->wait_for('large ones are kept', sub { count($e, '--of', 'large') == 3 });
+    is $sizes->(), 'limit whole noise whole words less', "$e->{pair}: compressed is what is over the limit and becomes smaller";
+    is_deeply $look->($_), [ length $body{$_}, 1 ], "$e->{pair}: $_: as it came" for sort keys %body;
+    is((failures($e, 'export', '--of', 'large', '--file', $file))[0], 0, "$e->{pair}: exported");
+    is scalar(() = Endpoint::read_file($file) =~ /"body":"\Q@{[ $body{words} =~ s/"/\\"/gr ]}\E"/), 1, "$e->{pair}: as text";
+    failures($e, 'discard', '--of', 'large');
+    is(scalar(grep { $_->{outcome} eq 'imported' } @{ json($e, 'import', '--file', $file) }), 3, "$e->{pair}: and imported");
+    is $sizes->(), 'limit whole noise whole words less', "$e->{pair}: compressed again";
+    with_group($e, $never, sub {
+        is_deeply $look->('words'), [ length $body{words}, 1 ], "$e->{pair}: read without the option";
+        failures($e, 'discard', '--id', 'words');
+        json($e, 'import', '--file', $file);
+        is $sizes->(), 'limit whole noise whole words whole', "$e->{pair}: which keeps all as they are";
+    });
+    is_deeply $look->('words'), [ length $body{words}, 1 ], "$e->{pair}: and is read with it";
+    failures($e, 'discard', '--id', 'words');
+    json($e, 'import', '--file', $file);
+    is((failures($e, 'edit-retry', '--id', 'words', '--header', 'mine=edited'))[0], 0, "$e->{pair}: edited");
+    my ($got) = $e->collect('sink', 1, 'the edited one leaves');
+    ok $got->{body} eq $body{words} && $got->{header}{mine} eq 'edited', "$e->{pair}: with the body it had";
+    failures($e, 'discard', '--id', 'words', '--status', 'retrying');
+    json($e, 'import', '--file', $file);
+    is((failures($e, 'retry', '--of', 'large'))[0], 0, "$e->{pair}: retried");
+    my %sent = map { $_->{id} => $_->{body} } $e->collect('sink', 3, 'all are sent');
+    is_deeply [ map { ($sent{$_} // '') eq $body{$_} ? $_ : () } sort keys %body ], [ sort keys %body ], "$e->{pair}: each with its bytes";
+    failures($e, 'discard', '--of', 'large', '--status', 'retrying');
+}
+
+# One that cannot be read is nobody else's affair: it is named, stays as it was, and the others are seen to.
+sub check_damaged {
+    my ($e) = @_;
+    my $file = "$e->{dir}/damaged.jsonl";
+    my %body = map { $_ => "$_ again, " x 10_000 } qw(body cut first good);
+    $e->send('error', large('damaged', %body));
+    $e->wait_for('four are kept', sub { count($e, '--of', 'damaged') == 4 });
+    my %key = map { $_ => key_of($e, $_) } keys %body;
+    my %id = reverse %key;
+    set_row($e, $key{body}, do { my $row = row($e, $key{body}); substr($row, -10, 1) ^= "\x01"; $row });
+    set_row($e, $key{cut}, substr row($e, $key{cut}), 0, -9);
+    my $said = sub { my ($wanted, $text, $what) = @_; is_deeply [ sort map { $id{$_} // $_ } $text =~ /^waybill: failure (\S+): the message.* is damaged where it is kept: /mg ], $wanted, "$e->{pair}: $what" or diag $text };
+    is count($e, '--of', 'damaged'), 4, "$e->{pair}: lists have all of them";
+    is json($e, 'show', '--id', 'body')->[0]{body_size}, length $body{body}, "$e->{pair}: a damaged body costs nothing but itself";
+    my ($code, $text) = failures($e, 'show', '--of', 'damaged');
+    is_deeply [ $code, [ sort $text =~ /^id +(\S+)/mg ] ], [ 65, [qw(body first good)] ], "$e->{pair}: shown but for one";
+    $said->(['cut'], $text, 'which is named');
+    ($code, $text) = failures($e, 'show', '--id', 'body', '--body');
+    is $code, 65, "$e->{pair}: the body itself is not shown";
+    $said->(['body'], $text, 'and why');
+    ($code, $text) = failures($e, 'export', '--of', 'damaged', '--file', $file);
+    is_deeply [ $code, [ sort Endpoint::read_file($file) =~ /"id":"(\w+)"/g ] ], [ 65, [qw(first good)] ], "$e->{pair}: exported are the others";
+    $said->([qw(body cut)], $text, 'and these not');
+    with_group($e, 'failures = { from = ["error"]; }; body_max = "64KiB";', sub {
+        my @told = failures($e, 'show', '--id', 'good', '--body');
+        is $told[0], 65, "$e->{pair}: not one that is larger than it may be";
+        like $told[1], qr/^waybill: failure \Q$key{good}\E: the message's body is larger than body_max: set that higher/m, "$e->{pair}: with the remedy";
+    });
+    ($code, $text) = failures($e, 'retry', '--of', 'damaged');
+    is_deeply [ $code, scalar(() = $text =~ /  retried$/mg), scalar(() = $text =~ /  cannot be read$/mg) ], [ 65, 2, 2 ], "$e->{pair}: retried are the others";
+    $said->([qw(body cut)], $text, 'and these not');
+    is join(' ', map { "$_->{id} $_->{body}" eq "$_->{id} $body{$_->{id}}" ? $_->{id} : () } sort { $a->{id} cmp $b->{id} } $e->collect('sink', 2, 'two are sent')), 'first good', "$e->{pair}: as they came";
+    is ids($e, '--of', 'damaged'), join(' ', map { $id{$_} } sort @key{qw(body cut)}), "$e->{pair}: what cannot be read waits";
+    Endpoint::write_file("$e->{dir}/body", 'mended');
+    is((failures($e, 'edit-retry', '--id', $_, '--body-file', "$e->{dir}/body"))[0], $_ eq 'cut' ? 65 : 0, "$e->{pair}: another body for $_") for qw(body cut);
+    is(($e->collect('sink', 1, 'it is sent'))[0]{body}, 'mended', "$e->{pair}: with another body it goes");
+    failures($e, 'discard', '--of', 'damaged', '--status', $_) for qw(failed retrying);
+}
+
 # From a time on, with what failed then; before another, without it. What changes messages takes those and no others.
 sub check_times {
     my ($e) = @_;
@@ -295,6 +388,8 @@ for my $pair (@pairs) {
     check_sent($e);
     check_edit($e);
     check_export($e);
+    check_large($e);
+    check_damaged($e);
     check_times($e);
     check_many($e) if $pair eq 'sqlite+sqlite';
     check_retention($e);
@@ -310,6 +405,8 @@ my $e = Endpoint->new('sqlite+sqlite', name => 'late');
 $e->configure(beside => [ bless { of => $e }, 'Keeper' ]);
 for ([ 'failures = { from = []; };' => qr/"failures.from" names 0 queues/ ],
     [ 'failures = { from = ["error", "other"]; };' => qr/names 2 queues: an endpoint reads one error queue/ ],
+    [ 'failures = { from = ["error"]; compress_over = "64"; };' => qr/"(failures\.)?compress_over" = "64"/ ],
+    [ 'failures = { from = ["error"]; compress_over = "2GiB"; };' => qr/"(failures\.)?compress_over" = "2GiB"/ ],
     [ 'failures = { };' => qr/option "from" is missing|"failures.from"/ ],
     [ 'failures = { from = ["kept.error"]; };' => qr/"error_queue" = "kept.error" is the endpoint's own queue/ ],
     [ 'failures = { from = ["error"]; }; handlers = ["x.so"];' => qr/a group "failures" has a handler of its own/ ],

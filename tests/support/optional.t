@@ -16,7 +16,7 @@ compiles() {
     # shellcheck disable=SC2046
     find "$top_srcdir/core" -name '*.c' -print0 | xargs -0 -n 12 -P 2 \
         ${CC:-cc} -std=c17 -fsyntax-only -DHAVE_CONFIG_H -I"$work" -I"$top_srcdir" -I"$top_srcdir/include" -I"$top_builddir" \
-        -DWB_PLUGIN_DIR='""' -DWB_HANDLER_DIR='""' -DWB_SYSCONFDIR='""' $(pkg-config --cflags jansson libconfig) >"$work/log" 2>&1
+        -DWB_PLUGIN_DIR='""' -DWB_HANDLER_DIR='""' -DWB_SYSCONFDIR='""' $(pkg-config --cflags jansson libconfig zlib) >"$work/log" 2>&1
 }
 
 echo 1..1

@@ -90,7 +90,7 @@ static void out_and_in(const wb_message *message)
     const wb_failed failed = { .key = "k", .key_size = 1, .status = WB_FAILED_RESOLVED, .attempts = 3,
                                .failed_at = INT64_C(1767225601123456000) };
     wb_arena_init(&arena, 1024);
-    wb_failed_encode(message, &summary, &whole);
+    wb_failed_encode(message, 0, &summary, &whole);
     assert_int_equal(wb_failed_decode(whole.data, whole.size, &arena, &record), 0);
     json_t *object = cli_failed_line_make(&failed, &record);
     char *text = json_dumps(object, JSON_COMPACT);

@@ -133,7 +133,7 @@ static void test_a_record(void **state)
     wb_failed_record record, few;
     (void)state;
     wb_arena_init(&arena, 1024);
-    wb_failed_encode(&message, &summary, &whole);
+    wb_failed_encode(&message, 0, &summary, &whole);
     assert_int_equal(wb_failed_decode(whole.data, whole.size, &arena, &record), 0);
     assert_int_equal(wb_failed_decode(summary.data, summary.size, &arena, &few), 0);
     for (const wb_failed_record *r = &record; r; r = r == &record ? &few : NULL) {
@@ -150,7 +150,7 @@ static void test_a_record(void **state)
     assert_memory_equal(record.operation->body, "b\0dy", 4);
     assert_string_equal(record.operation->key, "k");
     assert_int_equal(few.operation->body_size, 0);
-    assert_int_equal(wb_failed_decode("WBO9", 4, &arena, &record), -1);
+    assert_int_equal(wb_failed_decode("WBO9", 4, &arena, &record), WB_UNREAD_LATER);
     wb_buffer_free(&summary);
     wb_buffer_free(&whole);
     wb_arena_free(&arena);
@@ -166,7 +166,7 @@ static void group_of(const char *type, const char *reason, char group[WB_FAILED_
     wb_arena arena;
     wb_failed_record record;
     wb_arena_init(&arena, 1024);
-    wb_failed_encode(&message, &summary, &whole);
+    wb_failed_encode(&message, 0, &summary, &whole);
     assert_int_equal(wb_failed_decode(summary.data, summary.size, &arena, &record), 0);
     memcpy(group, record.group, WB_FAILED_GROUP_SIZE);
     wb_buffer_free(&summary);
@@ -213,7 +213,7 @@ static void check_long_text(size_t which, size_t before, const char *character)
     wb_arena arena;
     wb_failed_record few, all;
     wb_arena_init(&arena, 4096);
-    wb_failed_encode(&message, &summary, &whole);
+    wb_failed_encode(&message, 0, &summary, &whole);
     assert_int_equal(wb_failed_decode(summary.data, summary.size, &arena, &few), 0);
     assert_int_equal(wb_failed_decode(whole.data, whole.size, &arena, &all), 0);
     const wb_text shown[] = { few.reason, few.kind, few.endpoint };

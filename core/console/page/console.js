@@ -128,18 +128,20 @@ function say(kind, ...words) {
 }
 // Many are done in several steps, each of which says whether there are more. What fails again meanwhile is not among them.
 async function change(path, given, did) {
-  let done = 0, left = 0, isOver = false;
+  let done = 0, left = 0, unreadable = 0, isOver = false;
   try {
     while (!isOver) {
       const answer = await post(path, given);
       given = { ...given, until: answer.until };
       done += answer.done;
       left += answer.left_alone;
+      unreadable = answer.unreadable; // those of the steps before are asked for again
       isOver = !answer.more || !answer.done;
       if (!isOver) say('', `${done} ${did}, and more \u2026`);
     }
     const others = left ? ` ${plural(left, 'was', 'were')} left alone: somebody else has seen to ${left === 1 ? 'it' : 'them'} meanwhile.` : '';
-    say(done ? 'good' : 'warn', (done ? `${done} ${did}.` : `Nothing was ${did}.`) + others);
+    const broken = unreadable ? ` ${plural(unreadable, 'cannot be read and waits', 'cannot be read and wait')} as before: open one to see why.` : '';
+    say(done && !unreadable ? 'good' : 'warn', (done ? `${done} ${did}.` : `Nothing was ${did}.`) + others + broken);
   } catch (error) {
     say('bad', (done ? `${done} ${did}. Then: ` : '') + (error.status ? '' : 'Whether it was done is not known; look again, nothing is done twice. '), visible(error.message));
   }
