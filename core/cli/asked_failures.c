@@ -196,13 +196,19 @@ static void add_body(json_t *object, const char *body, size_t size)
     json_object_set_new(object, "body_hex", hex(body, byte_size));
 }
 
+static int read_whole(const search *s, const wb_failed *failed, wb_arena *arena, wb_failed_record *ret_record)
+{
+    const int64_t body_max = s->tables.setup->config->body_max;
+    return wb_failed_decode_whole(failed->message, failed->message_size, body_max, arena, ret_record);
+}
+
 static int show(void *argument, const wb_failed *failed)
 {
     search *s = argument;
     wb_failed_record record;
     wb_arena arena;
     wb_arena_init(&arena, 4096);
-    const int why = wb_failed_decode_whole(failed->message, failed->message_size, s->tables.setup->config->body_max, &arena, &record);
+    const int why = read_whole(s, failed, &arena, &record);
     if (!why) {
         json_t *object = cli_failed_whole_json(failed, &record);
         add_body(object, record.operation->body, record.operation->body_size);
@@ -220,7 +226,7 @@ static int take_body(void *argument, const wb_failed *failed)
     wb_failed_record record;
     wb_arena arena;
     wb_arena_init(&arena, 4096);
-    const int why = wb_failed_decode_whole(failed->message, failed->message_size, s->tables.setup->config->body_max, &arena, &record);
+    const int why = read_whole(s, failed, &arena, &record);
     if (!why) {
         *s->answer = (wb_answer){ .status = 200, .type = "application/octet-stream", .is_page = 1, .is_file = 1 };
         wb_buffer_put(&s->answer->text, record.operation->body, record.operation->body_size);

@@ -32,7 +32,8 @@ static int show_one(void *argument, const wb_failed *failed)
     wb_failed_record record;
     wb_arena arena;
     wb_arena_init(&arena, 4096);
-    const int why = f->is_body ? wb_failed_decode_whole(failed->message, failed->message_size, f->setup->config->body_max, &arena, &record)
+    const int64_t body_max = f->setup->config->body_max;
+    const int why = f->is_body ? wb_failed_decode_whole(failed->message, failed->message_size, body_max, &arena, &record)
                                : wb_failed_decode(failed->message, failed->message_size, &arena, &record);
     if (why)
         f->code = cli_failed_unread(failed->key, failed->key_size, why);
