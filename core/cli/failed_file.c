@@ -76,14 +76,15 @@ static int close_output(export_file *o)
     return is_written;
 }
 
+/* Also with some less, which cannot be read. */
 static int put_in_place(const export_file *o, int code)
 {
-    if (!o->beside[0])
+    const int is_whole = code == EX_OK || code == EX_DATAERR;
+    if (!o->beside[0] || (is_whole && rename(o->beside, o->path) == 0))
         return code;
-    if (code == EX_OK && rename(o->beside, o->path) != 0)
+    if (is_whole)
         code = cli_fail(EX_CANTCREAT, "cannot write \"%s\": %s", o->path, strerror(errno));
-    if (code != EX_OK)
-        (void)unlink(o->beside);
+    (void)unlink(o->beside);
     return code;
 }
 
