@@ -74,7 +74,6 @@ sub check_files {
     my ($file, @large) = ("$e->{dir}/files.jsonl", '--of', 'large', '--status', 'retrying');
     Endpoint::write_file($file, "the only one\n");
     chmod 0644, $file;
-    my ($old) = (stat $file)[1];
     is((failures($e, 'export', @large, '--file', $file))[0], 0, "$e->{pair}: exported over another");
     is sprintf('%o', (stat $file)[2] & 0777), '600', "$e->{pair}: for its owner alone";
     Endpoint::write_file($file, "the only one\n");
