@@ -71,6 +71,9 @@ static void print_plan(const wb_renaming *renaming)
         (void)printf("would remove the tables of \"%s\", since \"%s\" has some\n", renaming->former, renaming->name);
     else if (renaming->remains.has_tables)
         (void)printf("would give its tables to \"%s\"\n", renaming->name);
+    if (renaming->arrived.queue.is_installed)
+        (void)printf("would take the queue of \"%s\", which is there: %s\n", renaming->name,
+                     cli_remains_text(&renaming->arrived, text));
     (void)printf("would install \"%s\"\n", renaming->name);
     if (renaming->remains.queue.is_installed)
         (void)printf("would end the subscriptions of \"%s\", move what waits, and remove its queue\n", renaming->former);

@@ -227,7 +227,19 @@ static int check_former(const alias *later, const wb_renaming *renaming, wb_erro
                         "somebody else's: --force moves what is in it all the same, and removes it", renaming->former, renaming->name);
 }
 
-/* One of the names is misspelt; or it is a queue of somebody else, which would be emptied. */
+/* What is in the former queue would be somebody else's then, who is down just now. Where it is the new one's, which a call
+ * before made, the tables had that name first. */
+static int check_arrived(const alias *later, const wb_renaming *renaming, wb_error *error)
+{
+    if (!wb_removal_is_foreign(later->endpoint, &renaming->arrived) || renaming->state == WB_RENAME_BEGUN ||
+        renaming->is_forced)
+        return WB_OK;
+    return wb_error_set(error, WB_FATAL, WB_CAUSE_MISSING, 0,
+                        "\"%s\" has a queue and no tables, so it may be somebody else's, who would get what is for \"%s\": "
+                        "choose another name; --force takes that queue, with what is in it", renaming->name, renaming->former);
+}
+
+/* One of the names is misspelt; or it is a queue of somebody else, which would be emptied, or filled. */
 static int check_names(const alias *later, const wb_renaming *renaming, wb_error *error)
 {
     const wb_remains *former = &renaming->remains, *arrived = &renaming->arrived;
@@ -240,7 +252,8 @@ static int check_names(const alias *later, const wb_renaming *renaming, wb_error
                             "all the same", renaming->former, renaming->name);
     if (are_both(renaming))
         return runs(renaming) ? WB_OK : refuse_both(renaming, error);
-    return check_former(later, renaming, error);
+    int r = check_former(later, renaming, error);
+    return r == WB_OK ? check_arrived(later, renaming, error) : r;
 }
 
 static int look(const alias *former, const alias *later, wb_renaming *renaming, wb_error *error)

@@ -23,9 +23,9 @@
 typedef struct wb_renaming {
     const char *former;
     const char *name;
-    int is_forced; /* also with rows that wait: what they send may name the former queue; also where there is a queue
-                    * and no tables, though the endpoint has some; also where both names have tables: those of the former
-                    * one, which was installed again, are removed */
+    int is_forced; /* also with rows that wait: what they send may name the former queue; also where there is a queue,
+                    * under either name, and no tables, though the endpoint has some; also where both names have tables:
+                    * those of the former one, which was installed again, are removed */
     /* filled */
     wb_remains remains;        /* under the former name, before anything was done */
     wb_remains arrived;        /* the same under the new one: not nothing where a call before died */

@@ -203,6 +203,39 @@ for my $pair (grep { !/kafka/ } @pairs) {
     is_deeply [ $new->not_once(@handled, @waiting) ], [], "$pair: again: once, what was handled before, too";
 }
 
+# ---- the new name has a queue, of somebody who is down just now: nothing is poured into it
+for my $pair (grep { !/kafka/ } @pairs) {
+    my ($old, $new) = map { endpoint($pair, "taken-$_") } qw(from into);
+    my @names = ($old->{name}, $new->{name});
+    my ($mine, $theirs) = map { "$pair-$_" } qw(mine theirs);
+    $old->install;
+    $new->make_queue($names[1]);
+    $old->inject($names[0], good($old, $mine));
+    $new->inject($names[1], good($new, $theirs));
+    for my $how ([], ['--dry-run']) {
+        my ($code, $text) = rename_patiently($new, @$how, @names);
+        is $code, 72, "$pair: taken: rename @$how: somebody else's queue has the new name" or diag $text;
+        like $text, qr/"\Q$names[1]\E" has a queue and no tables, so it may be somebody else's, who would get what is for "\Q$names[0]\E".*--force takes/, "$pair: taken: is told of";
+        unlike $text, qr/a part is done/, "$pair: taken: nothing was done";
+    }
+    is +($old->run('publish', '--type', 'Test.Also', '--body', 'news'))[0], 0, "$pair: taken: an event";
+    $old->wait_for('is for the old name', sub { $old->depth($names[0]) == 2 });
+    is $new->depth($names[1]), 1, "$pair: taken: alone";
+
+    # unless it is told; what dies then is completed without being told again
+    my ($code, $text) = rename_patiently($new, '--dry-run', '--force', @names);
+    is $code, 0, "$pair: taken: with --force it says what it would do" or diag $text;
+    like $text, qr/^would take the queue of "\Q$names[1]\E", which is there: 1 message waits in its queue$/m, "$pair: taken: with that queue";
+    dies_at($new, $pair =~ /pgsql/ ? 'rename_row_copied' : 'rename_tables', '--force', @names);
+    ($code, $text) = rename_patiently($new, @names);
+    is $code, 0, "$pair: taken: renamed" or diag $text;
+    $new->wait_for('taken: all that waited is there', sub { $new->depth($names[1]) == 3 });
+    $new->prepare;
+    $new->start;
+    $new->wait_for('taken: all of it is handled', sub { !$new->not_once($mine, $theirs) }, 60);
+    is $new->stop, 0, "$pair: taken: stopped";
+}
+
 # ---- what cannot be read is in the error queue, and the rest is moved
 for my $pair ('sqlite+sqlite', 'amqp+pgsql') {
     my ($old, $new) = map { Endpoint->new($pair, name => $_, files => 'odd-', error_queue => 'odd.error') } qw(odd even);
