@@ -7,7 +7,7 @@
 
 #include "core/endpoint/removal.h"
 
-#define CLI_REMAINS_SIZE 200
+#define CLI_REMAINS_SIZE 260
 
 /** "3 messages wait in its queue, 1 operation is pending" of what is there; "nothing waits". @return `text`. */
 const char *cli_remains_text(const wb_remains *remains, char text[CLI_REMAINS_SIZE]);

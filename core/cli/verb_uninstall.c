@@ -134,7 +134,8 @@ static int check_remains(const removing *removal, const wb_endpoint *endpoint, c
 static int remove_all(const removing *removal, wb_endpoint *endpoint, const wb_remains *remains, wb_error *error)
 {
     const wb_endpoint_info *own = &removal->own.info;
-    int r = wb_removal_run(endpoint, remains, removal->values->value[FORCE] ? WB_UNINSTALL_MESSAGES : 0, error);
+    const uint32_t flags = removal->values->value[FORCE] ? WB_UNINSTALL_MESSAGES : 0;
+    int r = wb_removal_run(removal->one, endpoint, remains, flags, error);
     if (r == WB_OK && (own->error_queue || own->error_queue_count))
         r = wb_removal_run_error_queues(&removal->own, error);
     if (r != WB_OK)
@@ -201,7 +202,7 @@ const cli_verb cli_verb_uninstall = {
     .name = "uninstall",
     .summary = "remove the queues, subscriptions and tables of the endpoints",
     .help = "Stop the instances first. Refuses while anything waits: messages in the queue, delayed,\n"
-            "written or pending ones. What others use stays: error and audit queues, exchanges and\n"
+            "written or pending ones, failed ones that are kept and unresolved. What others use stays: error and audit queues, exchanges and\n"
             "topics of events. May be run again at any time.\n"
             "Exit code 75: something waits, or an instance runs; 72: a queue of the endpoint's name is\n"
             "there and none of its tables, so that it may be somebody else's.",

@@ -3,7 +3,10 @@
 
 #include "core/endpoint/removal.h"
 
+#include <inttypes.h>
 #include <stdio.h>
+
+#include <waybill/sys/failed.h>
 
 #include "core/base/crash.h"
 #include "core/endpoint/backlog.h"
@@ -75,6 +78,24 @@ static int count_written(const wb_pipeline *p, wb_storage_session *storage, wb_r
     return look_for_written(p, storage, remains, error);
 }
 
+static int count_failure(void *count, const wb_failed *failed)
+{
+    (void)failed;
+    return ++*(uint64_t *)count < WB_REMAINS_FAILED_MAX ? WB_OK : WB_REJECT;
+}
+
+/* Those that somebody has still to see to, or to hear of. An endpoint that never kept any has no table. */
+static int count_failed(const wb_pipeline *p, wb_storage_session *storage, wb_remains *remains, wb_error *error)
+{
+    const wb_failed_ops *ops = p->persistence_ops->interface(storage, WB_FAILED_INTERFACE);
+    int r = WB_OK;
+    for (int32_t status = WB_FAILED_WAITS; ops && r == WB_OK && status <= WB_FAILED_RETRYING; status++) {
+        const wb_failed_filter filter = { .struct_size = sizeof filter, .status = status };
+        r = ops->list(storage, &filter, count_failure, &remains->failed, error);
+    }
+    return remains->failed >= WB_REMAINS_FAILED_MAX || (r != WB_OK && error->cause == WB_CAUSE_MISSING) ? WB_OK : r;
+}
+
 static int count_rows(const wb_endpoint_setup *setup, const wb_pipeline *p, wb_storage_session *storage, wb_remains *remains,
                       wb_error *error)
 {
@@ -84,6 +105,8 @@ static int count_rows(const wb_endpoint_setup *setup, const wb_pipeline *p, wb_s
         r = count_delayed(p, storage, remains, error);
     if (r == WB_OK && (capabilities & WB_CAP_WRITTEN))
         r = count_written(p, storage, remains, error);
+    if (r == WB_OK && (capabilities & WB_CAP_FAILED))
+        r = count_failed(p, storage, remains, error);
     return r;
 }
 
@@ -100,17 +123,26 @@ static int look_at_tables(const wb_endpoint_setup *setup, wb_endpoint *e, wb_rem
 }
 
 /* The queue of an endpoint that keeps failures is others' error queue, which stays with what is in it. */
+static int look_at_queue(const wb_pipeline *p, wb_remains *remains, wb_error *error)
+{
+    int r = p->transport_ops->depth(p->transport, &remains->queue, error);
+    if (p->failures)
+        remains->queue = (wb_transport_depth){ .struct_size = sizeof remains->queue, .readers = remains->queue.readers };
+    return r;
+}
+
 int wb_removal_look(const wb_endpoint_setup *setup, wb_endpoint *e, wb_remains *ret_remains, wb_error *error)
 {
     const wb_pipeline *p = wb_endpoint_pipeline(e);
-    *ret_remains = (wb_remains){ .queue.struct_size = sizeof ret_remains->queue };
-    int r = p->failures ? WB_OK : p->transport_ops->depth(p->transport, &ret_remains->queue, error);
+    *ret_remains = (wb_remains){ .queue.struct_size = sizeof ret_remains->queue,
+                                 .error_queue = p->failures ? setup->info.name : NULL };
+    int r = look_at_queue(p, ret_remains, error);
     return r == WB_OK && wb_endpoint_owns_tables(e) ? look_at_tables(setup, e, ret_remains, error) : r;
 }
 
 uint64_t wb_removal_rows(const wb_remains *remains)
 {
-    return remains->pending + remains->delayed + remains->written;
+    return remains->pending + remains->delayed + remains->written + remains->failed;
 }
 
 /* ---- removing ----------------------------------------------------------------------------- */
@@ -133,11 +165,27 @@ static int remove_queue(wb_endpoint *e, const wb_remains *remains, uint32_t flag
     return r;
 }
 
-int wb_removal_run(wb_endpoint *e, const wb_remains *remains, uint32_t flags, wb_error *error)
+/* Programs and sessions need no queue to commit what is to be sent. */
+static int look_again(const wb_endpoint_setup *setup, wb_endpoint *e, wb_error *error)
+{
+    wb_remains now = { .pending = 0 };
+    int r = look_at_tables(setup, e, &now, error);
+    if (r != WB_OK || !wb_removal_rows(&now))
+        return r;
+    return wb_error_set(error, WB_REJECT, WB_CAUSE_OTHER, 0,
+                        "its queue is removed, but something came into its tables meanwhile (rows that wait: %" PRIu64
+                        "): stop whoever writes there; \"waybill install\" has it back, to run until all is done, and "
+                        "--force removes the rows, which are lost", wb_removal_rows(&now));
+}
+
+int wb_removal_run(const wb_endpoint_setup *setup, wb_endpoint *e, const wb_remains *remains, uint32_t flags,
+                   wb_error *error)
 {
     const wb_pipeline *p = wb_endpoint_pipeline(e);
     int r = remove_queue(e, remains, flags, error);
     wb_crash_point("queue_removed");
+    if (r == WB_OK && wb_endpoint_owns_tables(e) && !(flags & WB_UNINSTALL_MESSAGES))
+        r = look_again(setup, e, error);
     if (r == WB_OK && wb_endpoint_owns_tables(e))
         r = p->persistence_ops->uninstall(p->persistence, error);
     wb_crash_point("tables_removed");

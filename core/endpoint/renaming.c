@@ -183,9 +183,15 @@ static int runs(const wb_renaming *renaming)
     return renaming->remains.queue.readers || renaming->arrived.queue.readers;
 }
 
+/* What it keeps of others' failures goes along: it is sent by nobody's doing, and not to the former queue. */
+static int waits(const wb_remains *remains)
+{
+    return wb_removal_rows(remains) != remains->failed;
+}
+
 static int must_refuse(const wb_renaming *renaming)
 {
-    return runs(renaming) || (wb_removal_rows(&renaming->remains) && !renaming->is_forced);
+    return runs(renaming) || (waits(&renaming->remains) && !renaming->is_forced);
 }
 
 static int is_nowhere(const wb_remains *remains)

@@ -37,8 +37,10 @@ sub in_pgsql {
 # Those of endpoints that read from Kafka or keep failures, a column of another way to number, and what is an operator's.
 sub pgsql_others {
     my ($name) = @_;
+    my $bytes = q(bytea not null default '');
     return (qq(create table "${name}_positions" (partition bytea not null constraint "${name}_position_key" primary key, position bigint not null, batch bigint not null)),
-        qq(create table "${name}_failed" (id bytea not null constraint "${name}_failed_pkey" primary key, failed_at bigint, changed_at bigint, number bigserial check (number > 0))),
+        qq(create table "${name}_failed" (id bytea not null constraint "${name}_failed_pkey" primary key, status bigint not null, attempts bigint not null, failed_at bigint, changed_at bigint, summary $bytes, message $bytes, number bigserial check (number > 0))),
+        qq(insert into "${name}_failed" (id, status, attempts, failed_at, changed_at) values ('x', 1, 1, 1, 1)),
         qq(create index "${name}_failed_listed" on "${name}_failed" (failed_at, id)), qq(create index "${name}_failed_changed" on "${name}_failed" (changed_at)),
         qq(create unique index on "${name}_pending" (batch, octet_length(operations))), qq(alter table "${name}_dedup" add check (batch <> 0)));
 }

@@ -11,8 +11,9 @@ use JSON::PP ();
 use Test::More;
 use Endpoint;
 
-my @pairs = ('sqlite+sqlite', 'amqp+pgsql', Endpoint::has_mysql() ? 'sqlite+mysql' : ());
-Endpoint::under_servers(qw(pgsql rabbitmq), Endpoint::has_mysql() ? 'mariadb' : ());
+my @pairs = @ARGV ? @ARGV : ('sqlite+sqlite', 'amqp+pgsql', Endpoint::has_mysql() ? 'sqlite+mysql' : ());
+my %servers = ('amqp+pgsql' => [qw(pgsql rabbitmq)], 'sqlite+mysql' => ['mariadb']);
+Endpoint::under_servers(map { @{ $servers{$_} // [] } } @pairs);
 my $n  = 'NServiceBus';
 my $sc = 'ServiceControl.Retry';
 
@@ -369,9 +370,42 @@ sub check_retention {
     like +(failures($e, 'retry', '--all'))[1], qr/^waybill: endpoint "kept": failed messages that a later version kept, .*: [1-9]\d*$/m, "$e->{pair}: what cannot be read is told of";
 }
 
+sub check_uninstall_of_a_running_one {
+    my ($e) = @_;
+    for my $how ([], ['--dry-run'], ['--force']) {
+        my ($code, $text) = $e->run('uninstall', '-e', 'kept', @$how);
+        is $code, 75, "$e->{pair}: uninstall @$how: not while it runs" or diag $text;
+        like $text, qr/^waybill: endpoint "kept": \d sessions? receives? from queue "error": stop its instances, and whoever else reads that$/m, "$e->{pair}: and says who has to stop";
+    }
+}
+
+sub refuses_to_remove {
+    my ($e, $wanted) = @_;
+    for my $how ([], ['--dry-run']) {
+        my ($code, $text) = $e->run('uninstall', '-e', 'kept', @$how);
+        is $code, 75, "$e->{pair}: uninstall @$how: not while there are $wanted" or diag $text;
+        like $text, qr/^waybill: endpoint "kept": $wanted: let it run until all is done, and retry, archive or discard what failed \(waybill failures\); --force removes/m, "$e->{pair}: and says what is to be done";
+    }
+}
+
+# What somebody has to see to, or to hear of, is not removed unasked.
 sub check_removal {
     my ($e) = @_;
-    my ($code, $text) = $e->run('uninstall', '-e', 'kept');
+    my $count = sub { return ($e->sql('select count(*) from ' . table($e)))[0][0] };
+    my ($all, $is_one) = ($count->(), $e->{pair} eq 'sqlite+sqlite');
+    for my $status (1, 2) {
+        $e->sql('update ' . table($e) . " set status = $status");
+        refuses_to_remove($e, "$all failed messages are unresolved");
+    }
+    if ($is_one) {
+        $e->sql('with recursive n(i) as (select 1 union all select i + 1 from n where i < 1000) insert into ' . table($e)
+            . q{ (id, status, attempts, failed_at, changed_at, summary, message) select randomblob(16), i % 2 + 1, 1, i, i, x'', x'' from n});
+        refuses_to_remove($e, '1000 or more failed messages are unresolved');
+        $e->sql('delete from ' . table($e) . q( where summary = x''));
+    }
+    is $count->(), $all, "$e->{pair}: all of them are there";
+    $e->sql('update ' . table($e) . ' set status = 3 + failed_at % 2') unless $is_one;
+    my ($code, $text) = $e->run('uninstall', '-e', 'kept', $is_one ? '--force' : ());
     is $code, 0, "$e->{pair}: uninstalled" or diag $text;
     is((failures($e, 'list'))[0], 72, "$e->{pair}: its table is gone");
     is eval { $e->depth('error') } // 'gone', 0, "$e->{pair}: the error queue is there, and nothing came back to it";
@@ -398,6 +432,7 @@ for my $pair (@pairs) {
     for my $name (qw(orders kept)) {
         $e->wait_for("nothing is pending of $name", sub { local $e->{name} = $name; $e->pending == 0 });
     }
+    check_uninstall_of_a_running_one($e);
     is $e->stop, 0, "$pair: stops cleanly";
     check_removal($e);
 }

@@ -65,10 +65,11 @@ sub killed {
     is +($e->run('uninstall'))[0], 'signal 9', "$e->{name}: killed at $point";
 }
 sub stopped { # at that point, while `meanwhile` happens: its exit code
-    my ($e, $point, $meanwhile) = @_;
+    my ($e, $point, $meanwhile, @arguments) = @_;
     local $e->{program} = 'waybill-test';
     local $ENV{WAYBILL_CRASH} = "$point:1:stop";
-    my $pid = $e->spawn("$e->{dir}/stopped", 'uninstall', '-c', $e->{conf});
+    unlink "$e->{dir}/stopped";
+    my $pid = $e->spawn("$e->{dir}/stopped", 'uninstall', '-c', $e->{conf}, @arguments);
     $e->wait_for("$e->{name}: stopped at $point", sub { Endpoint::read_file("/proc/$pid/stat") =~ /\) T / }, 60);
     $meanwhile->();
     kill 'CONT', $pid;
@@ -255,6 +256,21 @@ for my $pair (@pairs) {
         is +(uninstall($e))[0], 0, "$pair: and completed";
             ok !has_queue($e, 'orders') && !tables($e, 'orders'), "$pair: nothing is left";
     }
+
+    # what a program, or a session, commits in the middle
+    my $commit = sub { $e->sql('insert into ' . pending_table($e) . q{ (batch, operations) values (1, 'of a later version')}) };
+    reinstall($e);
+    is stopped($e, 'queue_removed', $commit, '-e', 'orders'), 75, "$pair: a row that is committed while the queue is removed";
+    ($text) = Endpoint::read_file("$e->{dir}/stopped");
+    like $text, qr/endpoint "orders": its queue is removed, but something came into its tables meanwhile \(rows that wait: 1\): .*"waybill install".*--force/, "$pair: is told of";
+    is +($e->sql('select count(*) from ' . pending_table($e)))[0][0], 1, "$pair: and is there";
+    like +($e->run('run'))[1], qr/an uninstall was begun and is not complete/, "$pair: as is the note";
+    is +(uninstall($e))[0], 75, "$pair: it stays";
+    $e->sql('delete from ' . pending_table($e));
+    is +(uninstall($e))[0], 0, "$pair: until it is gone";
+    reinstall($e);
+    is stopped($e, 'queue_removed', $commit, '-e', 'orders', '--force'), 0, "$pair: unless it is told";
+    ok !has_queue($e, 'orders') && !tables($e, 'orders'), "$pair: nothing is left";
 
     # half removed, and installed again: nothing is begun any more
     if ($pair =~ /^sqlite/) {
