@@ -400,6 +400,23 @@ static void expect_note(wb_kit *kit, wb_store *store, const char *name, int32_t 
     wb_kit_check(kit, number == wanted, "under \"%s\" %d is kept, not %d", name, (int)number, (int)wanted);
 }
 
+/* As long as a name may be, and two that differ at their end. */
+#define NOTE_NAME_MAX 255
+
+static void keeps_long_notes(wb_kit *kit, wb_store *store)
+{
+    char name[NOTE_NAME_MAX + 1];
+    memset(name, 'n', NOTE_NAME_MAX);
+    name[NOTE_NAME_MAX] = '\0';
+    for (int32_t number = 6; number < 8; number++) {
+        name[NOTE_NAME_MAX - 1] = (char)('a' + number);
+        keep(kit, store, name, number);
+    }
+    expect_note(kit, store, name, 7);
+    name[NOTE_NAME_MAX - 1]--;
+    expect_note(kit, store, name, 6);
+}
+
 /* Their names differ in case, and as a pattern of SQL has it. */
 static void keeps_notes(wb_kit *kit)
 {
@@ -420,6 +437,7 @@ static void keeps_notes(wb_kit *kit)
     expect_note(kit, store, "From a_b", 0);
     expect_note(kit, store, "from axb", 4);
     expect_note(kit, other, "from a_b", 5);
+    keeps_long_notes(kit, store);
 }
 
 static void notes_go(wb_kit *kit)

@@ -392,6 +392,20 @@ sub by_name {
 }
 by_name($_) for 'sqlite+sqlite', 'amqp+pgsql', (grep { /mysql/ } @pairs) ? 'sqlite+mysql' : ();
 
+# ---- names of the greatest length, which differ in their last character: a note has both
+sub of_the_longest_names {
+    my ($pair) = @_;
+    my ($old, $new) = map { Endpoint->new($pair, name => 'n' x 199 . $_, files => 'longest-') } qw(a b);
+    my @names = ($old->{name}, $new->{name});
+    $old->install;
+    $old->send($names[0], { id => 'long', do => 'sleep 0' });
+    succeeds($new, 'rename', @names);
+    like +($new->run('rename', '--dry-run', @names))[1], qr/"$names[0]": is "$names[1]" already/, "$pair: names of 200 characters: noted as over";
+    is $new->depth($names[1]), 1, "$pair: names of 200 characters: what waited is there";
+    succeeds($new, 'uninstall', '-e', $names[1], '--force');
+}
+of_the_longest_names($_) for 'sqlite+sqlite', 'amqp+pgsql', (grep { /mysql/ } @pairs) ? 'sqlite+mysql' : ();
+
 # ---- what is refused
 {
     my $e = Endpoint->new('sqlite+sqlite', name => 'rows', files => 'rows-', with => 'delayed_delivery = { by = "store"; };');

@@ -226,7 +226,8 @@ int wb_sql_rename(wb_persistence *persistence, const char *former, wb_error *err
 
 #define NOTE_NAME_MAX 255
 
-/* A row beside the one of the version: its prefix is that of a name with a blank, which no endpoint has. */
+/* A row of the endpoint beside the one of the version. What it is called, with a blank that no endpoint's name has, stands in its
+ * prefix alone, of which every name makes one that fits. */
 typedef struct note {
     char name[2 * NOTE_NAME_MAX + 2];
     wb_sql_names names;
