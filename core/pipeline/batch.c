@@ -179,13 +179,28 @@ static size_t find_first(wb_worker *w, wb_batch_choice choice, int64_t now)
     return w->held_count;
 }
 
+/* With transports that keep the order of a key, nobody joins past an earlier one of its key that does not run with it,
+ * whatever that waits for. Where nobody was left out there is nothing to look for. */
+static int would_pass_its_key(const wb_worker *w, size_t at)
+{
+    if (!w->pipeline->ordered || !w->held[at]->message.key_size || w->batch_size == at || wb_bug("company_passes"))
+        return 0;
+    for (size_t i = 0, joined = 0; i < at; i++) {
+        if (joined < w->batch_size && w->batch[joined] == w->held[i]) /* a batch is in the order of receipt */
+            joined++;
+        else if (wb_item_has_key_of(w->held[i], w->held[at]))
+            return 1;
+    }
+    return 0;
+}
+
 static void add_company(wb_worker *w, size_t first, wb_batch_choice choice, int64_t now)
 {
     int64_t left = w->pipeline->batch_time - cost_of(w, w->batch[0]);
     for (size_t i = first + 1; i < w->held_count && w->batch_size < w->take; i++) {
         wb_item *item = w->held[i];
         if (!is_free(w, i, choice, now) || wb_item_is_control(item) != wb_item_is_control(w->batch[0]) ||
-            !wb_positions_may_join(w, i))
+            would_pass_its_key(w, i) || !wb_positions_may_join(w, i))
             continue;
         left -= cost_of(w, item);
         if (left < 0 || runs_alone(w, item))

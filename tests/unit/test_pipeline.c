@@ -261,6 +261,42 @@ static void test_turns_of_a_key(void **state)
     assert_ptr_equal(worker.batch[0]->incoming, &incoming[0]);
 }
 
+/* Whoever waited longest takes nobody along who would pass an earlier one of its key, which is due as well; nor does the
+ * first one, past what cannot be in its batch. */
+static void test_company_passes_no_key(void **state)
+{
+    static const int64_t due[] = { 3, 2, 0 };
+    wb_item *items[3];
+    (void)state;
+    incoming[1].key = "l";
+    incoming[2].key = "k";
+    for (size_t i = 0; i < 3; i++) {
+        items[i] = wb_batch_hold(&worker, &incoming[i], &entries[0]);
+        items[i]->paused_until = due[i];
+    }
+    assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+    assert_int_equal(worker.batch_size, 2); /* nobody promised an order */
+    pipeline.ordered = 1;
+    assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+    assert_int_equal(worker.batch_size, 1);
+    assert_ptr_equal(worker.batch[0], items[1]);
+    items[1]->paused_until = 0;
+    items[1]->is_control = 1; /* left out */
+    assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+    assert_int_equal(worker.batch_size, 2);
+    assert_ptr_equal(worker.batch[1], items[2]); /* behind its own, which is in the batch */
+    items[0]->message.key = "j";
+    assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+    assert_int_equal(worker.batch_size, 2);
+    items[2]->message.key = "l";
+    assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+    assert_int_equal(worker.batch_size, 1);
+    assert_ptr_equal(worker.batch[0], items[0]);
+    items[1]->message.key_size = items[2]->message.key_size = 0; /* no key is nobody's */
+    assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+    assert_int_equal(worker.batch_size, 2);
+}
+
 static char handled[8];
 
 static int handle_some(wb_context *ctx, const wb_message *const *messages, size_t count)
@@ -2114,6 +2150,7 @@ int main(void)
         TEST(test_whose_id_goes_to_the_store_apart),
         TEST(test_turns),
         TEST(test_turns_of_a_key),
+        TEST(test_company_passes_no_key),
         TEST(test_a_call_passes_no_key),
         TEST(test_the_clock_jumps),
         TEST(test_a_slow_answer_makes_nothing_early),
