@@ -29,10 +29,18 @@ static int is_sent(const wb_lot_entry *entry)
             wb_bug("remove_before_dispatch") || (operation->result == WB_REJECT && wb_bug("drop_refused")));
 }
 
+/* Refused, and there all the same, in part: like what has no outcome it keeps its lease, and with that the store remembers
+ * that it may have been sent. */
+static int is_partly_sent(const wb_lot_entry *entry)
+{
+    const wb_operation *operation = entry->operation;
+    return operation && operation->result == WB_REJECT && operation->flags & WB_OPERATION_PARTLY_SENT;
+}
+
 static int is_refused(const wb_lot_entry *entry)
 {
     const wb_operation *operation = entry->operation;
-    return !operation || (!is_sent(entry) && operation->result == WB_REJECT &&
+    return !operation || (!is_sent(entry) && !is_partly_sent(entry) && operation->result == WB_REJECT &&
                           (!entry->copy || entry->copy->result == WB_REJECT));
 }
 
@@ -46,7 +54,8 @@ static int is_unknown(int result)
 static int is_untried(const wb_lot_entry *entry)
 {
     const wb_operation *last = entry->copy ? entry->copy : entry->operation;
-    return last && (last->result == WB_LOT_UNTRIED || (is_unknown(last->result) && wb_bug("unknown_is_given_back")));
+    return last && !is_partly_sent(entry) &&
+           (last->result == WB_LOT_UNTRIED || (is_unknown(last->result) && wb_bug("unknown_is_given_back")));
 }
 
 /* How long what was refused is left alone. */

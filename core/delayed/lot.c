@@ -213,12 +213,13 @@ int wb_lot_recall(wb_lot *lot, wb_storage_session *storage, wb_error *error)
 
 /* ---- dispatch ---------------------------------------------------------------------- */
 
+/* A further failure of what is partly sent cannot be counted: that would give it back as if it had not been. */
 static int is_refused_for_good(const wb_lot *lot, const wb_lot_entry *entry)
 {
     const wb_operation *operation = entry->operation;
     return operation && operation->result == WB_REJECT && !wb_bug("drop_refused") &&
            (operation->cause == WB_CAUSE_UNROUTABLE || operation->cause == WB_CAUSE_TOO_LARGE ||
-            entry->failures >= lot->policy->retries) &&
+            entry->failures >= lot->policy->retries || operation->flags & WB_OPERATION_PARTLY_SENT) &&
            operation->cause != WB_CAUSE_REFUSED; /* a privilege is somebody else's to grant */
 }
 

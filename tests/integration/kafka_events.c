@@ -78,13 +78,15 @@ static wb_operation publication(const event *e, const char *id)
     return operation;
 }
 
-static void send_one(fixture *f, const event *e, const char *id, int result)
+/* What is refused for one topic says whether others have it. */
+static void send_one(fixture *f, const event *e, const char *id, int result, int partly)
 {
     wb_operation operation = publication(e, id);
     if (fixture_send(f, &operation, 1) != WB_OK)
         fail_msg("send: %s", f->error.text);
     if (operation.result != result)
         fail_msg("%d instead of %d: %s", operation.result, result, operation.reason);
+    assert_int_equal(operation.flags & WB_OPERATION_PARTLY_SENT, partly ? WB_OPERATION_PARTLY_SENT : 0);
 }
 
 static void assert_counts(const event *e, int own, int base, int further)
@@ -110,7 +112,7 @@ static void try_absent(int mode)
     for (int i = 0; i < 3; i++) {
         if (mode == WB_MODE_SENDS_ATOMIC)
             assert_int_equal(f.ops->begin(f.session, &f.error), WB_OK);
-        send_one(&f, &e, i == 0 ? "a" : i == 1 ? "b" : "c", WB_OK);
+        send_one(&f, &e, i == 0 ? "a" : i == 1 ? "b" : "c", WB_OK, 0);
         if (mode == WB_MODE_SENDS_ATOMIC)
             assert_int_equal(f.ops->commit(f.session, &f.error), WB_OK);
     }
@@ -143,7 +145,7 @@ static void test_own_absent(void **state)
     fixture_begin(&f, 1);
     prepare(&e, &f, COLLIDES, TAKES, TAKES);
     for (int i = 0; i < TRIES; i++)
-        send_one(&f, &e, "own", WB_REJECT);
+        send_one(&f, &e, "own", WB_REJECT, 0);
     assert_counts(&e, 0, 0, 0);
     fixture_end(&f);
 }
@@ -162,9 +164,9 @@ static void try_refusal(fixture *f, int place, int kind)
     for (int i = 0; i < 3; i++)
         counts[i] = i != place;
     for (int i = 0; i < TRIES; i++)
-        send_one(i % 2 ? &second : f, &e, "one", WB_REJECT);
+        send_one(i % 2 ? &second : f, &e, "one", WB_REJECT, 1);
     assert_counts(&e, counts[0], counts[1], counts[2]);
-    send_one(f, &e, "two", WB_REJECT);
+    send_one(f, &e, "two", WB_REJECT, 1);
     assert_counts(&e, 2 * counts[0], 2 * counts[1], 2 * counts[2]);
     fixture_close(&second);
 }
@@ -188,7 +190,7 @@ static void test_mended(void **state)
     (void)state;
     fixture_begin(&f, 1);
     prepare(&e, &f, TAKES, SMALL, TAKES);
-    send_one(&f, &e, "one", WB_REJECT);
+    send_one(&f, &e, "one", WB_REJECT, 1);
     assert_counts(&e, 1, 0, 1);
     rd_kafka_t *client = client_open();
     client_delete_topic(client, e.types[1]);
@@ -205,7 +207,7 @@ static void test_mended(void **state)
     }
     assert_int_equal(operation.result, WB_OK);
     assert_counts(&e, 1, 1, 1);
-    send_one(&f, &e, "one", WB_OK);
+    send_one(&f, &e, "one", WB_OK, 0);
     assert_counts(&e, 2, 2, 2);
     fixture_end(&f);
 }

@@ -348,6 +348,7 @@ static int send_one(wb_operation *operation)
         operation->result = WB_REJECT;
         operation->cause = fake_store.refused_cause;
         operation->reason = "refused by the test";
+        operation->flags |= fake_store.refused_in_part ? WB_OPERATION_PARTLY_SENT : 0;
         return WB_OK;
     }
     operation->result = WB_OK;

@@ -46,6 +46,7 @@ typedef struct fake_delays {
      * refused while it is sent to for the first so many times. */
     const char *refused;
     int refused_cause;
+    int refused_in_part; /* and sent all the same */
     const char *silent;
     const char *picky;
     int picky_for;

@@ -178,7 +178,7 @@ static wb_operation *append(wb_operation_list *list, const char *destination, co
 {
     wb_operation *operation = wb_operation_append(list, &arena);
     operation->kind = WB_OPERATION_SEND;
-    operation->flags = WB_OPERATION_MANDATORY;
+    operation->flags = WB_OPERATION_MANDATORY | WB_OPERATION_PARTLY_SENT; /* of which the latter is nothing to be kept */
     operation->destination = destination;
     operation->id = id;
     operation->id_size = strlen(id);
@@ -655,6 +655,66 @@ static void test_privilege_is_waited_for(void **state)
     fake_store.refused = NULL;
     poll_once();
     assert_non_null(find_sent("secret"));
+}
+
+/* What is in one of its topics keeps its lease, so that nobody is told that it was not sent; also where its copy for the error
+ * queue has no time, or is refused. */
+static void test_partly_sent_is_not_given_back(void **state)
+{
+    static const int causes[] = { WB_CAUSE_REFUSED, WB_CAUSE_TOO_LARGE };
+    (void)state;
+    poller.policy.retries = 5;
+    fake_store.refused = "Type";
+    fake_store.refused_in_part = 1;
+    fake_store.picky = "error";
+    fake_store.picky_for = 1;
+    fake_delays_add_event("Type", "event", fake_store.now);
+    for (size_t i = 0; i < 2; i++) {
+        fake_store.refused_cause = causes[i];
+        poll_once();
+        assert_int_equal(fake_store.row_count, 1);
+        assert_true(fake_store.rows[0].leased_until > fake_store.now + 20 * WB_SECOND);
+        assert_int_equal(fake_store.rows[0].failures, 0);
+        assert_null(find_sent("error"));
+        fake_store.now += 60 * WB_SECOND;
+    }
+    assert_int_equal(fake_store.picky_for, 0);
+    assert_int_equal(fake_store.release_calls, 0);
+}
+
+/* Its failures are not counted, so there is one. */
+static void test_partly_sent_is_not_tried_for_ever(void **state)
+{
+    (void)state;
+    poller.policy.retries = 5;
+    fake_store.refused = "Type";
+    fake_store.refused_in_part = 1;
+    fake_store.refused_cause = WB_CAUSE_OTHER;
+    fake_delays_add_event("Type", "event", fake_store.now);
+    poll_once();
+    assert_int_equal(fake_store.row_count, 0);
+    assert_string_equal(find_sent("error")->id, "event");
+}
+
+/* The lease would end before its copy is sent: nor is it given back as if it were untried. */
+static void test_partly_sent_and_late(void **state)
+{
+    wb_storage_session *storage = (wb_storage_session *)&fake_store;
+    wb_outlet outlet = { .pipeline = &pipeline, .session = (wb_transport_session *)&fake_store,
+                         .patience = WB_SECOND, .until = wb_clock_monotonic() };
+    wb_error error = { 0 };
+    (void)state;
+    fake_store.refused = "Type";
+    fake_store.refused_in_part = 1;
+    fake_store.refused_cause = WB_CAUSE_TOO_LARGE;
+    fake_delays_add_event("Type", "event", fake_store.now);
+    assert_int_equal(wb_lot_fetch(&poller.lot, storage, &error), WB_OK);
+    assert_int_equal(wb_lot_dispatch(&poller.lot, &outlet, &error), WB_OK);
+    assert_int_equal(wb_lot_conclude(&poller.lot, storage, &error), WB_OK);
+    assert_int_equal(wb_lot_give_back(&poller.lot, storage, &error), WB_OK);
+    assert_int_equal(fake_store.sent_count, 0);
+    assert_int_equal(fake_store.row_count, 1);
+    assert_true(fake_store.rows[0].leased_until > fake_store.now);
 }
 
 /* Nor does the error queue take it: nothing is lost. */
@@ -1747,6 +1807,9 @@ int main(void)
         EACH(test_refused_event),
         EACH(test_refused_keep_the_next_lot_waiting),
         EACH(test_privilege_is_waited_for),
+        EACH(test_partly_sent_is_not_given_back),
+        EACH(test_partly_sent_is_not_tried_for_ever),
+        EACH(test_partly_sent_and_late),
         EACH(test_error_queue_refuses),
         EACH(test_late_for_the_error_queue),
         EACH(test_silent_destination_keeps_nobody),

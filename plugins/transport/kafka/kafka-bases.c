@@ -161,6 +161,38 @@ static void remember_all(const window *w, wb_kafka_producer *producer, wb_operat
     }
 }
 
+/* ---- refused, and sent in part ----------------------------------------------------- */
+
+static int is_refused(const wb_operation *operation, const wb_operation *copies, size_t count)
+{
+    int is = operation->result == WB_REJECT;
+    for (size_t i = 0; i < count && !is; i++)
+        is = copies[i].result == WB_REJECT;
+    return is;
+}
+
+/* What nobody has confirmed may be there, too. */
+static int may_be_in_some(wb_kafka_producer *producer, const wb_operation *operation, const wb_operation *copies,
+                          size_t count)
+{
+    int may = operation->result != WB_REJECT;
+    for (size_t i = 0; i < count && !may; i++)
+        may = copies[i].result != WB_REJECT && !is_passed_over(producer, &copies[i]);
+    return may;
+}
+
+static void note_partly_sent(const window *w, wb_kafka_producer *producer, wb_operation *const *operations)
+{
+    for (size_t from = 0, to; from < w->count && !producer->has_transactions; from = to) {
+        wb_operation *operation = operations[w->of[from]];
+        for (to = from; to < w->count && w->of[to] == w->of[from];)
+            to++;
+        if (is_refused(operation, w->copies + from, to - from) &&
+            may_be_in_some(producer, operation, w->copies + from, to - from))
+            operation->flags |= WB_OPERATION_PARTLY_SENT;
+    }
+}
+
 /* ---- sending ---------------------------------------------------------------------- */
 
 static void put(window *w, wb_operation *operation, size_t event, int is_base)
@@ -197,6 +229,7 @@ static int send_all(window *w, wb_kafka_producer *producer, wb_operation *const 
     int result = wb_kafka_producer_send(producer, w->all, w->sent, deadline, error);
     producer->records = NULL;
     remember_all(w, producer, operations);
+    note_partly_sent(w, producer, operations);
     fold(w, operations);
     return result;
 }

@@ -20,7 +20,7 @@
  * the plugin: while a call runs its worker cannot stop.
  *
  * Change log: 1.0 first version; appended before its release: depth, uninstall, unsubscribe, subscriptions,
- * take_over, examine.
+ * take_over, examine, WB_OPERATION_PARTLY_SENT.
  */
 #ifndef WAYBILL_SYS_TRANSPORT_H
 #define WAYBILL_SYS_TRANSPORT_H
@@ -78,6 +78,9 @@ typedef struct wb_incoming {
 /** An unroutable send is WB_REJECT with WB_CAUSE_UNROUTABLE, never a loss. The
  *  host sets it on every send. */
 #define WB_OPERATION_MANDATORY 2u
+/** Set by send() beside WB_REJECT: what is refused is, or may be, in some of the places it goes to all the same (an event that
+ *  one of several topics has and another refuses). Nobody is told of it that it was not sent. */
+#define WB_OPERATION_PARTLY_SENT 4u
 
 /** One message to send, complete with its headers. Size first, append-only. Owned by the host. Every size is set: 0 is empty, and
  *  nothing is to be measured by a NUL byte. */
