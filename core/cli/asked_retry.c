@@ -15,6 +15,7 @@
 #include "core/base/log.h"
 #include "core/cli/asked.h"
 #include "core/cli/failed.h"
+#include "core/endpoint/endpoint.h"
 #include "core/failures/retry.h"
 #include "core/session/sessions.h"
 
@@ -31,12 +32,18 @@ typedef struct {
     const wb_failed_ops *ops;
     const char *group; /* NULL: keys were given */
     int32_t status;    /* that they have to have */
-    size_t until;      /* of a group: what failed again since (ns of the wall clock) is not meant */
+    size_t until;      /* of a group: what failed again since (ns of the database's clock) is not meant */
     wb_failed_retry keys[LOT_MAX];
     size_t count, done, unread;
     int has_more;
     wb_arena arena;
 } change;
+
+/* Rows say by the database's when they were changed. */
+static int64_t now_of(const change *c)
+{
+    return wb_pipeline_now(wb_endpoint_pipeline(c->tables.endpoint));
+}
 
 /* ---- which -------------------------------------------------------------------------------- */
 
@@ -121,7 +128,7 @@ static int archive(change *c)
     int r = WB_OK, was;
     for (size_t i = 0; r == WB_OK && i < c->count; i++) {
         const wb_failed_turn turn = { .struct_size = sizeof turn, .key = c->keys[i].key, .key_size = c->keys[i].key_size,
-                                      .from = c->status, .to = WB_FAILED_ARCHIVED, .now = wb_clock_wall() };
+                                      .from = c->status, .to = WB_FAILED_ARCHIVED, .now = now_of(c) };
         while (is_met(r = c->ops->turn(c->tables.session, &turn, &was, &c->tables.error), until))
             wb_clock_pause(PAUSE, NULL);
         c->done += r == WB_OK && was;
@@ -169,11 +176,11 @@ static void change_them(void *owner, const json_t *given, int (*deed)(change *c)
     change *c = wb_alloc_zero(1, sizeof *c);
     c->group = cli_asked_text(given, "group");
     c->status = status && deed == archive ? cli_failed_status(status) : WB_FAILED_WAITS;
-    c->until = cli_asked_number(given, "until", (size_t)wb_clock_wall(), INT64_MAX);
     wb_arena_init(&c->arena, 4096);
     if (setup && c->status != WB_FAILED_WAITS && c->status != WB_FAILED_RETRYING) {
         wb_answer_refuse(answer, 400, "only what is failed or retrying is archived");
     } else if (setup && cli_asked_open(owner, setup, &c->tables, answer)) {
+        c->until = cli_asked_number(given, "until", (size_t)now_of(c), INT64_MAX);
         c->ops = setup->persistence_ops->interface(c->tables.session, WB_FAILED_INTERFACE);
         take_named(c, json_object_get(given, "failures"));
         int r = c->group ? find_group(c) : WB_OK;

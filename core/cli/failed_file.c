@@ -21,7 +21,6 @@
 /* What meets another's transaction is tried again, for so long. */
 #define PATIENCE (10 * WB_SECOND)
 #define PAUSE (20 * WB_MILLISECOND)
-#define MICROSECOND (WB_MILLISECOND / 1000)
 
 static int is_stream(const char *path)
 {
@@ -198,17 +197,23 @@ static int add(const cli_failed_table *t, const wb_failed *failed, int *ret_is_t
     return r == WB_OK ? EX_OK : cli_fail(wb_error_exit_code(&error), "%s", error.text);
 }
 
+/* As tables keep it, so that it is known again: in microseconds. */
+static int64_t now_of(const cli_failed_table *t)
+{
+    const int64_t now = wb_pipeline_now(t->pipeline);
+    return now - now % 1000;
+}
+
 static int add_line(const cli_failed_table *t, const cli_failed_line *line, cli_failed_told tell, void *argument)
 {
     char key[WB_GENERATED_ID_SIZE];
     wb_buffer summary = { 0 }, whole = { 0 };
-    const int64_t clock = wb_clock_wall(), now = clock - clock % MICROSECOND; /* as exact as it is kept, to be known again */
     const wb_message *m = &line->message;
     int is_there = 0;
     wb_failed_key(m->headers, m->header_count, m->id, m->id_size, key);
     wb_failed_encode(m, t->compress_over, &summary, &whole);
     const wb_failed failed = { .struct_size = sizeof failed, .key = key, .key_size = strlen(key), .status = line->status,
-                               .failed_at = line->failed_at ? line->failed_at : now, .changed_at = now,
+                               .failed_at = line->failed_at ? line->failed_at : wb_clock_wall(), .changed_at = now_of(t),
                                .summary = summary.data, .summary_size = summary.size,
                                .message = whole.data, .message_size = whole.size };
     const int code = add(t, &failed, &is_there);

@@ -8,6 +8,7 @@
 #include <waybill/sys/persistence.h>
 
 #include "core/cli/failed.h"
+#include "core/pipeline/pipeline.h"
 
 typedef struct cli_failed_table {
     const wb_persistence_ops *persistence;
@@ -15,6 +16,7 @@ typedef struct cli_failed_table {
     wb_storage_session *session;
     int64_t body_max;     /* the largest compressed body that is read */
     size_t compress_over; /* larger bodies are kept compressed; 0: none is */
+    const wb_pipeline *pipeline; /* which knows the database's time */
 } cli_failed_table;
 
 /** Write those; NULL or "-": to standard output. A file is its owner's alone to read. One that cannot be read is left out, with

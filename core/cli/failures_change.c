@@ -13,7 +13,8 @@
 static int change_once(cli_failures *f, const cli_failed *one, int is_archive, int *ret_was)
 {
     const wb_failed_turn turn = { .struct_size = sizeof turn, .key = one->key, .key_size = one->key_size,
-                                  .from = one->status, .to = WB_FAILED_ARCHIVED, .now = wb_clock_wall() };
+                                  .from = one->status, .to = WB_FAILED_ARCHIVED,
+                                  .now = wb_pipeline_now(wb_endpoint_pipeline(f->endpoint)) };
     return is_archive ? f->ops->turn(f->session, &turn, ret_was, &f->error)
                       : f->ops->discard(f->session, one->key, one->key_size, one->status, ret_was, &f->error);
 }

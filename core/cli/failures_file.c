@@ -13,6 +13,7 @@ static cli_failed_table table_of(const cli_failures *f)
 {
     const wb_endpoint_config *config = f->setup->config;
     return (cli_failed_table){ .persistence = f->setup->persistence_ops, .ops = f->ops, .session = f->session,
+                               .pipeline = wb_endpoint_pipeline(f->endpoint),
                                .body_max = config->body_max, .compress_over = (size_t)config->failures.compress_over };
 }
 

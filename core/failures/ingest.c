@@ -13,6 +13,7 @@
 #include "core/message/header_names.h"
 #include "core/message/incoming.h"
 #include "core/pipeline/call.h"
+#include "core/pipeline/context.h"
 
 /* A clock that is not read, or not there: when it came is near. */
 static int64_t failed_at(const wb_message *message, int64_t now)
@@ -29,18 +30,18 @@ static size_t find_limit(wb_context *ctx)
     return call ? (size_t)call->worker->pipeline->failures_compress_over : 0;
 }
 
-static int keep(const wb_failed_ops *ops, wb_storage_session *session, const wb_message *message, size_t compress_over,
-                wb_error *error)
+/* `now` is the database's, by which rows grow old; when a message failed is told by hosts. */
+static int keep(const wb_failed_ops *ops, wb_storage_session *session, const wb_message *message, int64_t now,
+                size_t compress_over, wb_error *error)
 {
     char key[WB_GENERATED_ID_SIZE];
     wb_buffer summary = { 0 }, whole = { 0 };
-    const int64_t now = wb_clock_wall();
     wb_failed_key(message->headers, message->header_count, message->id, message->id_size, key);
     wb_failed_encode(message, compress_over, &summary, &whole);
     const wb_failed failed = { .struct_size = sizeof failed,
                                .key = key,
                                .key_size = strlen(key),
-                               .failed_at = failed_at(message, now),
+                               .failed_at = failed_at(message, wb_clock_wall()),
                                .changed_at = now,
                                .summary = summary.data,
                                .summary_size = summary.size,
@@ -54,14 +55,14 @@ static int keep(const wb_failed_ops *ops, wb_storage_session *session, const wb_
 }
 
 /* What was edited and failed is a failed message of its own: the one it was made of is done with. */
-static int supersede(const wb_failed_ops *ops, wb_storage_session *session, const wb_message *message, wb_error *error)
+static int supersede(const wb_failed_ops *ops, wb_storage_session *session, const wb_message *message, int64_t now, wb_error *error)
 {
     int ignored;
     const wb_header *original = WB_HEADERS_FIND(message->headers, message->header_count, WB_HEADER_EDIT_OF);
     if (!original || !original->value_size || original->value_size > WB_FAILED_KEY_MAX)
         return WB_OK;
     const wb_failed_turn turn = { .struct_size = sizeof turn, .key = original->value, .key_size = original->value_size,
-                                  .from = WB_FAILED_RETRYING, .to = WB_FAILED_ARCHIVED, .now = wb_clock_wall() };
+                                  .from = WB_FAILED_RETRYING, .to = WB_FAILED_ARCHIVED, .now = now };
     return ops->turn(session, &turn, &ignored, error);
 }
 
@@ -91,13 +92,14 @@ static int resolve_what_failed_before(const wb_failed_ops *ops, wb_storage_sessi
 }
 
 /* One that is not waited for is no news: somebody else's, or of a message that was discarded since. */
-static int resolve(const wb_failed_ops *ops, wb_storage_session *session, const wb_message *message, const wb_header *answer, wb_error *error)
+static int resolve(const wb_failed_ops *ops, wb_storage_session *session, const wb_message *message, const wb_header *answer, int64_t now,
+                   wb_error *error)
 {
     int was;
     int64_t handled_at;
     const wb_header *time = WB_HEADERS_FIND(message->headers, message->header_count, WB_HEADER_RETRY_SUCCESSFUL);
     const wb_failed_turn turn = { .struct_size = sizeof turn, .key = answer->value, .key_size = answer->value_size,
-                                  .from = WB_FAILED_RETRYING, .to = WB_FAILED_RESOLVED, .now = wb_clock_wall() };
+                                  .from = WB_FAILED_RETRYING, .to = WB_FAILED_RESOLVED, .now = now };
     if (!answer->value_size || answer->value_size > WB_FAILED_KEY_MAX)
         return WB_OK;
     const int result = ops->turn(session, &turn, &was, error);
@@ -118,9 +120,10 @@ static int ingest(wb_context *ctx, const wb_message *message)
     if (!answer && !WB_HEADERS_FIND(message->headers, message->header_count, WB_HEADER_FAILED_QUEUE))
         return wb_fail(ctx, WB_UNRECOVERABLE, "it has no header " WB_HEADER_FAILED_QUEUE ": it is no failed message, or "
                                               "nobody knows where it failed");
-    int result = answer ? resolve(ops, session, message, answer, &error) : keep(ops, session, message, find_limit(ctx), &error);
+    const int64_t now = wb_context_now(ctx);
+    int result = answer ? resolve(ops, session, message, answer, now, &error) : keep(ops, session, message, now, find_limit(ctx), &error);
     if (result == WB_OK && !answer)
-        result = supersede(ops, session, message, &error);
+        result = supersede(ops, session, message, now, &error);
     return result == WB_OK ? WB_OK : wb_fail(ctx, result, "%s", error.text);
 }
 

@@ -7,13 +7,13 @@
 #include <string.h>
 
 #include "core/base/bytes.h"
-#include "core/base/clock.h"
 #include "core/base/crash.h"
 #include "core/failures/edit.h"
 #include "core/failures/record.h"
 #include "core/message/header_names.h"
 
 typedef struct retrying {
+    const wb_sessions *sessions;
     wb_session *session;
     const wb_failed_ops *ops;
     wb_storage_session *storage;
@@ -85,7 +85,7 @@ static int take(void *argument, const wb_failed *failed)
 static int change_status(retrying *r, wb_failed_retry *one, int32_t from, int32_t to, int *ret_was)
 {
     const wb_failed_turn turn = { .struct_size = sizeof turn, .key = one->key, .key_size = one->key_size,
-                                  .from = from, .to = to, .now = wb_clock_wall() };
+                                  .from = from, .to = to, .now = wb_sessions_now(r->sessions) };
     return r->ops->turn(r->storage, &turn, ret_was, r->error);
 }
 
@@ -138,7 +138,7 @@ static int retry_in(retrying *r, wb_failed_retry *retries, size_t count, size_t 
 int wb_failed_retry_some(wb_sessions *sessions, const char *queue, wb_failed_retry *retries, size_t count, size_t *ret_taken,
                          wb_error *error)
 {
-    retrying r = { .queue = queue, .body_max = wb_sessions_body_max(sessions), .error = error };
+    retrying r = { .sessions = sessions, .queue = queue, .body_max = wb_sessions_body_max(sessions), .error = error };
     if (count > WB_FAILED_RETRY_LOT)
         count = WB_FAILED_RETRY_LOT;
     for (size_t i = 0; i < count; i++)

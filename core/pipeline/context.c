@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/clock.h"
 #include "core/base/crash.h"
 #include "core/base/log.h"
 #include "core/message/text.h"
@@ -106,6 +107,12 @@ static const void *context_storage(wb_context *ctx, const char *name, void **ret
     *ret_session = w->storage;
     *ret_item = call->items[0]->place;
     return w->pipeline->persistence_ops->interface(w->storage, name);
+}
+
+int64_t wb_context_now(wb_context *ctx)
+{
+    const wb_call *call = wb_call_of(ctx, "wb_context_now");
+    return call && call->worker ? wb_pipeline_now(call->worker->pipeline) : wb_clock_wall();
 }
 
 static int context_fail(wb_context *ctx, int result, const char *reason)

@@ -7,6 +7,9 @@
 
 #include "core/pipeline/worker.h"
 
+/** For handlers that are built in: wb_pipeline_now() of the endpoint whose handler was called with it. */
+int64_t wb_context_now(wb_context *ctx);
+
 /** Call the handler that is next for `count` messages of the batch.
  *  @return WB_OK; WB_RETRY, WB_REJECT with what it said; WB_NOT_CONNECTED when an immediate send
  *  found the session dead. */

@@ -520,6 +520,11 @@ int wb_sessions_commit(wb_session *s, wb_error *error)
 
 /* ---- all of them ------------------------------------------------------------------------------ */
 
+int64_t wb_sessions_now(const wb_sessions *sessions)
+{
+    return wb_pipeline_now(sessions->pipeline);
+}
+
 int wb_sessions_start(wb_pipeline *pipeline, const wb_sessions_policy *policy, wb_sessions **ret_sessions,
                       wb_error *error)
 {

@@ -32,6 +32,8 @@ void wb_sessions_stop(wb_sessions *sessions, int64_t patience);
 
 /** The largest body that the endpoint takes, bytes. */
 int64_t wb_sessions_body_max(const wb_sessions *sessions);
+/** The database's time, as its answer to who opened a session last has it (wb_pipeline_now()). */
+int64_t wb_sessions_now(const wb_sessions *sessions);
 
 /** As in waybill/session.h. Memory that is out is reported by whoever calls these (core/library), and closes
  *  *ret_session then. */

@@ -370,6 +370,34 @@ sub check_retention {
     like +(failures($e, 'retry', '--all'))[1], qr/^waybill: endpoint "kept": failed messages that a later version kept, .*: [1-9]\d*$/m, "$e->{pair}: what cannot be read is told of";
 }
 
+# Rows grow old by the database's clock: a host that is behind by more than the retention says nothing of when they were changed.
+sub check_clock {
+    my ($e) = @_;
+    my ($environment, $clock, $file) = (\&Endpoint::environment, "$e->{dir}/clock", "$e->{dir}/exported");
+    no warnings 'redefine';
+    local *Endpoint::environment = sub { return ($environment->(@_), LD_PRELOAD => "$ENV{top_builddir}/tests/integration/.libs/wall_clock.so", WB_CLOCK => $clock) };
+    my $of_today = sub { return ($e->sql('select count(*) from ' . table($e) . ' where changed_at > ' . (time - 86_400) . '000000'))[0][0] };
+    Endpoint::write_file($clock, pack 'q', -40 * 86_400);
+    is $e->stop, 0, "$e->{pair}: an orderly end";
+    $e->sql('delete from ' . table($e));
+    $e->start;
+    $e->send('error', map { failed_in('behind', '2026-01-01 00:00:01', $_) } qw(kept archived retried imported));
+    $e->wait_for('they are kept', sub { count($e) == 4 });
+    is $of_today->(), 4, "$e->{pair}: what a host kept that is 40 days behind is new";
+    is((failures($e, 'archive', '--id', 'archived'))[0], 0, "$e->{pair}: archived there");
+    is((failures($e, 'retry', '--id', 'retried'))[0], 0, "$e->{pair}: retried there");
+    is((failures($e, 'export', '--file', $file, '--id', 'imported'))[0], 0, "$e->{pair}: exported there");
+    is((failures($e, 'discard', '--id', 'imported'))[0], 0, "$e->{pair}: discarded");
+    is((failures($e, 'import', '--file', $file))[0], 0, "$e->{pair}: and imported there");
+    is(($e->collect('sink', 1, 'what is retried leaves'))[0]{id}, 'retried', "$e->{pair}: it has left");
+    sleep 3;    # rounds of clean-up
+    is $of_today->(), 4, "$e->{pair}: what was changed there is new, and is not removed";
+    is ids($e, '--status', 'archived') . ids($e, '--status', 'retrying'), 'archivedretried', "$e->{pair}: each";
+    is $e->stop, 0, "$e->{pair}: an orderly end";
+    unlink $clock;
+    $e->start;
+}
+
 sub check_uninstall_of_a_running_one {
     my ($e) = @_;
     for my $how ([], ['--dry-run'], ['--force']) {
@@ -429,6 +457,7 @@ for my $pair (@pairs) {
     check_times($e);
     check_many($e) if $pair eq 'sqlite+sqlite';
     check_retention($e);
+    check_clock($e) if $pair eq 'amqp+pgsql';
     for my $name (qw(orders kept)) {
         $e->wait_for("nothing is pending of $name", sub { local $e->{name} = $name; $e->pending == 0 });
     }

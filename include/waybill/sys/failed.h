@@ -50,7 +50,7 @@ typedef struct wb_failed {
     int32_t status;
     uint32_t attempts;    /* how often it came to the error queue */
     int64_t failed_at;    /* when it failed last */
-    int64_t changed_at;   /* when its status changed */
+    int64_t changed_at;   /* when its status changed, by the database's clock, from which it is aged */
     const void *summary;  /* what lists show, in the host's encoding; a few kB at most */
     size_t summary_size;
     const void *message;  /* all of it, in the host's encoding; NULL in a list */
