@@ -20,6 +20,9 @@
 /* Plugins whose instances could share a transaction name what on; longer is nobody's. */
 #define RESOURCE_SIZE 4096
 
+/* How late a commit comes, at most, that servers, networks and proxies held up. */
+#define COMMITS_LATE (60 * WB_SECOND)
+
 /* The options that are about an input queue; refused for a send-only endpoint. */
 #define INPUT_OPTION_COUNT 21
 
@@ -263,6 +266,23 @@ static void warn_of_retention(const loading *l)
                     config->name, wb_duration_format(longest, span));
 }
 
+/* Whoever closes the id of a session leaves a record like any other: a commit that comes when that is forgotten is no longer
+ * kept from being made. It may come late by what servers and networks hold things up. */
+static void warn_of_sessions(const loading *l)
+{
+    const wb_endpoint_config *config = l->endpoint->config;
+    const int64_t needed = config->session.maximum_commit_duration + COMMITS_LATE;
+    char kept[WB_UNIT_TEXT_SIZE], wanted[WB_UNIT_TEXT_SIZE];
+    if (!config->session.at.is_set || !l->endpoint->plan.outbox || l->endpoint->plan.send_only || /* then they are its processor's */
+        config->outbox.retention >= needed)
+        return;
+    wb_problems_add(l->problems, WB_LOG_WARNING, WB_CONFIG_ORIGIN(config, outbox.retention),
+                    "endpoint \"%s\": ids are forgotten after %s, also that of a session which was closed because it was not committed "
+                    "within \"maximum_commit_duration\": a commit that comes later still takes effect, though somebody may have "
+                    "been told that it never will; set \"retention\" to %s or more",
+                    config->name, wb_duration_format(config->outbox.retention, kept), wb_duration_format(needed, wanted));
+}
+
 /* What comes again elsewhere was acknowledged there before its handler ran. */
 static void warn_of_timeout(const loading *l)
 {
@@ -400,6 +420,7 @@ static void load_endpoint(const loading *l)
         negotiate(l);
     check_failures(l);
     warn_of_retention(l);
+    warn_of_sessions(l);
     warn_of_timeout(l);
     fill_info(&l->setup->config->arena, endpoint, l->flags, has_handlers ? l->problems : NULL);
     endpoint->is_ready =

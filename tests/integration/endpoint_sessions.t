@@ -440,9 +440,26 @@ sub refused {
     is $p->end, 0, 'which ends nothing';
 }
 
+# What is closed is remembered as long as other ids.
+sub forgets_what_was_closed {
+    my ($name, $warned) = ('forgets', qr/warning: endpoint "forgets": ids are forgotten after .*s, also that of a session which was closed/);
+    my $e = Endpoint->new('sqlite+sqlite', name => $name, outbox => 'enabled = true; retention = "89s";', with => 'session = { maximum_commit_duration = "30s"; };');
+    my ($code, $text) = $e->run('check');
+    is $code, 0, 'a retention shorter than a commit may take, and a minute, is no error';
+    like $text, $warned, 'it is warned of';
+    like $text, qr/set "retention" to 90s or more/, 'with how much it would have to be';
+    for my $good ([ outbox => 'enabled = true; retention = "90s";' ], [ outbox => 'enabled = true; retention = "89s";', with => '' ]) {
+        $e->configure(@$good);
+        ($code, $text) = $e->run('check');
+        is $code, 0, 'one that is as long, or nobody who has sessions, is right';
+        unlike $text, $warned, 'and told nothing';
+    }
+}
+
 my @pairs = ('sqlite+sqlite', 'amqp+pgsql', Endpoint::has_mysql() ? 'sqlite+mysql' : ());
 @pairs = @ARGV if @ARGV;
 refused();
+forgets_what_was_closed();
 for my $pair (@pairs) {
     one_after_the_other($pair);
     delayed($pair);
