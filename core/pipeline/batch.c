@@ -67,7 +67,7 @@ static int waits(const wb_item *item, wb_batch_choice choice, int64_t now)
 /* With transports that keep the order of a key, nobody passes one that waits. */
 static int is_behind_its_key(const wb_worker *w, size_t at, wb_batch_choice choice, int64_t now)
 {
-    for (size_t i = 0; w->pipeline->ordered && w->held[at]->message.key_size && i < at; i++)
+    for (size_t i = 0; w->pipeline->ordered && w->held[at]->message.key_size && i < at && !wb_bug("key_passes"); i++)
         if (waits(w->held[i], choice, now) && wb_item_has_key_of(w->held[i], w->held[at]))
             return 1;
     return 0;

@@ -8,6 +8,10 @@
 
 #include <stddef.h>
 
+#include "tests/simulation/ledger.h"
+
+/** Whether it, or its copy for the error queue, is whole in a pending row. */
+int sim_audit_is_parked(const sim_message *message);
 /** Whether all is done that can be; else `what` says what is missing. */
 int sim_audit_is_finished(char *what, size_t size);
 /** No loss, one effect, no zombie, no ghost, identical duplicates, no innocent in the error queue,

@@ -19,7 +19,7 @@
 
 /* What a worker may have in hand: a batch, one that waits for its marks, one that it takes next,
  * and what it cannot move; with positions what is behind that fills its hands. */
-#define IN_HAND_MAX (3 * the_shape.batch_max + 20 + (the_shape.positions ? 80u : 0u))
+#define IN_HAND_MAX (3 * the_shape.batch_max + 20 + (sim_has_partitions() ? 80u : 0u))
 
 static wb_transport_session *sessions;
 static unsigned first_queued[SIM_ENDPOINTS_MAX]; /* no message before it is in a queue */
@@ -52,7 +52,7 @@ unsigned sim_broker_most_in_hand(void)
 static void put_in_queue(sim_message *m)
 {
     m->place = SIM_QUEUED;
-    if (the_shape.positions && !m->queued_at)
+    if (sim_has_partitions() && !m->queued_at)
         sim_partition_place(m);
     m->queued_at = m->queued_at ? m->queued_at : sim_true_wall();
     if (m->number < first_queued[m->endpoint])
@@ -83,7 +83,7 @@ static int drop_late(sim_message *m)
 
 static sim_message *find_queued(unsigned endpoint)
 {
-    if (the_shape.positions)
+    if (sim_has_partitions())
         return NULL; /* nobody's until somebody asks */
     unsigned *at = &first_queued[endpoint];
     for (; *at < sim_message_count; (*at)++)
@@ -134,6 +134,8 @@ static sim_delivery *deliver(wb_transport_session *s, sim_message *m)
         .partition_size = strlen(sim_partition_name(m->partition)),
         .position = m->position,
     };
+    d->incoming.key = sim_partition_key(m);
+    d->incoming.key_size = strlen(d->incoming.key);
     m->place = SIM_IN_HAND;
     m->deliveries++;
     sim_delivery **at = &s->deliveries; /* in order of receipt */
@@ -172,7 +174,7 @@ void sim_broker_pump(void)
 {
     sim_message *m;
     wb_transport_session *s;
-    if (the_shape.positions && the_shape.pushes)
+    if (sim_has_partitions() && the_shape.pushes)
         pump_partitions();
     for (unsigned endpoint = 0; the_shape.pushes && endpoint < the_shape.endpoints; endpoint++)
         while ((m = find_queued(endpoint)) && (s = choose_session(endpoint)))
@@ -183,7 +185,7 @@ static void notice_the_dead(void);
 
 static sim_message *next_of(const wb_transport_session *s)
 {
-    return the_shape.positions ? sim_partition_next(s) : find_queued(s->endpoint);
+    return sim_has_partitions() ? sim_partition_next(s) : find_queued(s->endpoint);
 }
 
 int sim_broker_has_some(const wb_transport_session *s)

@@ -97,6 +97,8 @@ const sim_bug sim_bugs[] = {
     { "position_group", "positions_kept", 0, 1 },
     { "made_anew", "positions_anew", 0, 1 },
     { "position_anybodys", "positions_ends_moved", 0, 581 },
+    { "key_passes", "keys", 0, 1 },
+    { "company_passes", "keys_silent", 0, 54 },
     { "remembered_before_dispatch", "apart_deaths", 0, 1 },
     { "forgotten_before_remembered", "apart", 0, 1 },
     { "asked_before_claimed", "apart_twins", 0, 1 },

@@ -15,6 +15,7 @@
 #include "core/recover/retry_copy.h"
 #include "tests/simulation/broker.h"
 #include "tests/simulation/delayed.h"
+#include "tests/simulation/partitions.h"
 #include "tests/simulation/population.h"
 #include "tests/simulation/process.h"
 #include "tests/simulation/shape.h"
@@ -128,6 +129,7 @@ void sim_run_commit(sim_run *run)
         sim_violation("session %u is committed, and its program was told that nothing is", m->number);
     run->committed = 1;
     m->commits++;
+    sim_partition_check_order(m);
     m->asked |= run->asked;
 }
 

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "tests/simulation/audit.h"
 #include "tests/simulation/random.h"
 #include "tests/simulation/shape.h"
 #include "tests/simulation/verdict.h"
@@ -13,6 +14,7 @@
 #define REBALANCES_MAX 100
 /* So many of the last acknowledged come again, at most: their acknowledgement was not written. */
 #define AGAIN_MAX 4
+#define KEYS 6
 
 typedef struct {
     const wb_transport_session *owner;
@@ -36,10 +38,56 @@ unsigned sim_partition_find(const void *name, size_t size)
     return i;
 }
 
+int sim_has_partitions(void)
+{
+    return the_shape.positions || the_shape.incoming_keys;
+}
+
+/* ---- keys ---- */
+
+/* A copy has the key of what it is a copy of. */
+static unsigned key_of(const sim_message *m)
+{
+    return m->twin % KEYS;
+}
+
+static int has_key(const sim_message *m)
+{
+    return key_of(m) < the_shape.incoming_keys;
+}
+
+const char *sim_partition_key(const sim_message *m)
+{
+    static const char *const keys[KEYS] = { "key-0", "key-1", "key-2", "key-3", "key-4", "key-5" };
+    return has_key(m) ? keys[key_of(m)] : "";
+}
+
+/* It has its effect, or will have none: it is in the error queue, or parked on its way there. */
+static int is_done(const sim_message *m)
+{
+    for (unsigned i = 0; i < sim_message_count; i++)
+        if (sim_messages[i].twin == m->twin && sim_messages[i].commits)
+            return 1;
+    return m->place == SIM_GONE || m->place == SIM_EXPIRED || sim_messages[m->twin].moved || sim_audit_is_parked(m);
+}
+
+void sim_partition_check_order(const sim_message *m)
+{
+    for (unsigned i = 0; the_shape.incoming_keys && has_key(m) && i < sim_message_count; i++) {
+        const sim_message *one = &sim_messages[i];
+        if (one->endpoint == m->endpoint && has_key(one) && key_of(one) == key_of(m) && one->queued_at &&
+            one->position < m->position && !is_done(one))
+            sim_violation("message %u takes effect before message %u, which has its key and came earlier", m->number,
+                          one->number);
+    }
+}
+
+/* ---- places ---- */
+
 /* With gaps, as what is compacted, and the ends of transactions, leave them. */
 void sim_partition_place(sim_message *m)
 {
-    partition *p = &all[m->endpoint][m->partition = m->number % SIM_PARTITIONS];
+    partition *p = &all[m->endpoint][m->partition = (has_key(m) ? key_of(m) : m->number) % SIM_PARTITIONS];
     p->end += m->number % 5 == 0 ? 3 : 0;
     m->position = p->end++;
 }

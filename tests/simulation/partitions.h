@@ -16,6 +16,13 @@ const char *sim_partition_name(unsigned number);
 /** Its number; SIM_PARTITIONS: there is none of that name. */
 unsigned sim_partition_find(const void *name, size_t size);
 
+/** Whether queues have such. */
+int sim_has_partitions(void);
+/** The key of a message, or "". */
+const char *sim_partition_key(const sim_message *message);
+/** It takes effect: a violation if an earlier one of its key is not done. */
+void sim_partition_check_order(const sim_message *message);
+
 /** It comes into its queue for the first time. */
 void sim_partition_place(sim_message *message);
 /** The next one for that session, or NULL. */

@@ -130,6 +130,7 @@ static void fill_pipeline(endpoint *e)
         .mode = shape->mode,
         .outbox = shape->outbox,
         .positions = shape->positions,
+        .ordered = shape->incoming_keys != 0,
         .transport_ops = &e->transport_ops,
         .transport = &e->transport,
         .persistence_ops = shape->persistence ? &e->persistence_ops : NULL,

@@ -11,7 +11,8 @@
 static const sim_scenario *const lists[] = { sim_scenarios_dispatch, sim_scenarios_sweep,
                                              sim_scenarios_storage, sim_scenarios_process, sim_scenarios_delayed,
                                              sim_scenarios_native, sim_scenarios_expiry, sim_scenarios_sessions,
-                                             sim_scenarios_positions, sim_scenarios_apart, sim_scenarios_written };
+                                             sim_scenarios_positions, sim_scenarios_keys, sim_scenarios_apart,
+                                             sim_scenarios_written };
 static const sim_scenario *running;
 
 const sim_scenario *sim_scenario_at(size_t index)

@@ -58,6 +58,7 @@ extern const sim_scenario sim_scenarios_native[];
 extern const sim_scenario sim_scenarios_expiry[];
 extern const sim_scenario sim_scenarios_sessions[];
 extern const sim_scenario sim_scenarios_positions[];
+extern const sim_scenario sim_scenarios_keys[];
 extern const sim_scenario sim_scenarios_apart[];
 extern const sim_scenario sim_scenarios_written[];
 

@@ -241,8 +241,8 @@ void sim_shape_tell(void)
              "error_size %u keepers %d",
              s->pushes, s->puts_off, s->has_prefetch, s->has_stop_receiving, s->has_release, s->has_check, s->has_clock,
              s->has_next_pending, s->has_take, s->delivery_limit, s->error_size_max, s->keepers);
-    sim_tell("positions %d, rebalances %u of 1000, apart %d, has_other %d", s->positions, s->rebalance_permille, s->apart,
-             s->has_other);
+    sim_tell("positions %d, keys %u, rebalances %u of 1000, apart %d, has_other %d", s->positions, s->incoming_keys,
+             s->rebalance_permille, s->apart, s->has_other);
     sim_tell("expires %d, %u of 100", s->expires, s->expire_percent);
     sim_tell("notices_late %d ms audits %d rate_limit %u %d ms", (int)(s->notices_late / WB_MILLISECOND), s->audits,
              s->rate_after, (int)(s->rate_wait / WB_MILLISECOND));

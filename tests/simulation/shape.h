@@ -18,6 +18,7 @@ typedef struct sim_shape {
     int persistence, outbox;
     int positions; /* WB_POSITIONS_x (core/pipeline/pipeline.h); then queues have partitions */
     int apart;     /* ids of what is done with go to a deduplication store */
+    unsigned incoming_keys; /* 0 to 5; of six messages so many have one: the order of each is kept, and queues have partitions */
     unsigned endpoints, processes, workers;
     unsigned retries, batch_max;
     int64_t batch_time;

@@ -86,7 +86,7 @@ static int transport_receive(wb_transport_session *s, int64_t deadline, const wb
         sim_violation("receive() of no messages");
     s->is_paused = 0;
     sim_broker_settle(s);
-    if (the_shape.positions)
+    if (sim_has_partitions())
         sim_partition_rebalance();
     sim_broker_pump();
     if (!need_not_wait(s) && deadline > sim_now())
