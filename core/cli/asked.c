@@ -45,17 +45,19 @@ void cli_asked_free(cli_asked *asked)
 wb_deeds cli_asked_deeds(cli_asked *asked)
 {
     static const wb_deed deeds[] = {
-        { "/api/failures", 0, cli_asked_failures },
-        { "/api/failures/groups", 0, cli_asked_groups },
-        { "/api/failures/message", 0, cli_asked_failure },
-        { "/api/failures/body", 0, cli_asked_body },
-        { "/api/failures/retry", 1, cli_asked_to_retry },
-        { "/api/failures/archive", 1, cli_asked_to_archive },
-        { "/api/delayed", 0, cli_asked_delayed },
-        { "/api/delayed/message", 0, cli_asked_delayed_one },
-        { "/api/delayed/cancel", 1, cli_asked_to_cancel },
-        { "/api/delayed/reschedule", 1, cli_asked_to_reschedule },
-        { "/api/pending", 0, cli_asked_pending },
+        { "/api/failures", 0, cli_asked_failures, 0 },
+        { "/api/failures/groups", 0, cli_asked_groups, 0 },
+        { "/api/failures/message", 0, cli_asked_failure, 0 },
+        { "/api/failures/body", 0, cli_asked_body, 0 },
+        { "/api/failures/editable", 0, cli_asked_editable, 0 },
+        { "/api/failures/edit-retry", 1, cli_asked_to_edit, CLI_ASKED_EDIT_MAX },
+        { "/api/failures/retry", 1, cli_asked_to_retry, 0 },
+        { "/api/failures/archive", 1, cli_asked_to_archive, 0 },
+        { "/api/delayed", 0, cli_asked_delayed, 0 },
+        { "/api/delayed/message", 0, cli_asked_delayed_one, 0 },
+        { "/api/delayed/cancel", 1, cli_asked_to_cancel, 0 },
+        { "/api/delayed/reschedule", 1, cli_asked_to_reschedule, 0 },
+        { "/api/pending", 0, cli_asked_pending, 0 },
     };
     return (wb_deeds){ deeds, sizeof deeds / sizeof deeds[0], asked };
 }

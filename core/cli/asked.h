@@ -16,6 +16,10 @@
 #define CLI_ASKED_LIMIT 50
 #define CLI_ASKED_LIMIT_MAX 500
 
+/** So many bytes of a body are edited, if the endpoint's body_max is not smaller; and so many are sent for it, as JSON, with headers. */
+#define CLI_ASKED_BODY_MAX (1024 * 1024)
+#define CLI_ASKED_EDIT_MAX (4 * 1024 * 1024)
+
 typedef struct cli_asked cli_asked;
 
 /** Instances of those endpoints that have a persistence, which connect to nothing. */
@@ -59,10 +63,12 @@ void cli_asked_failures(void *owner, const json_t *given, wb_answer *answer);
 void cli_asked_groups(void *owner, const json_t *given, wb_answer *answer);
 void cli_asked_failure(void *owner, const json_t *given, wb_answer *answer);
 void cli_asked_body(void *owner, const json_t *given, wb_answer *answer);
+void cli_asked_editable(void *owner, const json_t *given, wb_answer *answer);
 void cli_asked_delayed(void *owner, const json_t *given, wb_answer *answer);
 void cli_asked_delayed_one(void *owner, const json_t *given, wb_answer *answer);
 void cli_asked_to_retry(void *owner, const json_t *given, wb_answer *answer);
 void cli_asked_to_archive(void *owner, const json_t *given, wb_answer *answer);
+void cli_asked_to_edit(void *owner, const json_t *given, wb_answer *answer);
 void cli_asked_to_cancel(void *owner, const json_t *given, wb_answer *answer);
 void cli_asked_to_reschedule(void *owner, const json_t *given, wb_answer *answer);
 void cli_asked_pending(void *owner, const json_t *given, wb_answer *answer);

@@ -10,6 +10,7 @@
 #include "core/cli/asked.h"
 #include "core/cli/failed.h"
 #include "core/cli/waiting.h"
+#include "core/config/units.h"
 
 #define WHAT "failed messages"
 /* So much of a body is shown, as text or in hexadecimal digits; all of it can be had as a file. */
@@ -37,10 +38,24 @@ static int open_tables(void *owner, const json_t *given, search *s, wb_answer *a
     return 1;
 }
 
+/* 0 is no time at all: what is not later than 1970 is the first moment after. */
+static int read_time(const json_t *given, const char *name, int64_t *ret_time, wb_answer *answer)
+{
+    const char *text = cli_asked_text(given, name);
+    if (text && wb_time_parse(text, ret_time) != WB_UNIT_OK) {
+        wb_answer_refuse(answer, 400, "from and before are times like 2026-12-31T08:00:00Z (UTC)");
+        return 0;
+    }
+    if (text && *ret_time < 1)
+        *ret_time = 1;
+    return 1;
+}
+
 static int read_filter(const json_t *given, cli_failed_filter *f, wb_answer *answer)
 {
     const char *status = cli_asked_text(given, "status");
-    *f = (cli_failed_filter){ .id = cli_asked_text(given, "id"),
+    *f = (cli_failed_filter){ .key = cli_asked_text(given, "failure"),
+                              .id = cli_asked_text(given, "id"),
                               .type = cli_asked_text(given, "type"),
                               .endpoint = cli_asked_text(given, "of"),
                               .queue = cli_asked_text(given, "queue"),
@@ -51,12 +66,12 @@ static int read_filter(const json_t *given, cli_failed_filter *f, wb_answer *ans
                               .limit = cli_asked_number(given, "limit", CLI_ASKED_LIMIT, CLI_ASKED_LIMIT_MAX) };
     if (f->status < 0)
         wb_answer_refuse(answer, 400, "status is failed, retrying, resolved, archived or any");
-    return f->status >= 0;
+    return f->status >= 0 && read_time(given, "from", &f->from, answer) && read_time(given, "before", &f->before, answer);
 }
 
 static int visit(search *s, int32_t status, wb_failed_fn look)
 {
-    const wb_failed_filter filter = { .struct_size = sizeof filter, .status = status };
+    const wb_failed_filter filter = { .struct_size = sizeof filter, .status = status, .from = s->filter.from, .before = s->filter.before };
     return s->ops->list(s->tables.session, &filter, look, s, &s->tables.error);
 }
 

@@ -492,7 +492,7 @@ static const wb_option console_options[] = {
       .offset = offsetof(wb_config, console.write),
       .default_text = "false",
       .since = "1.0",
-      .summary = "whether who signs in may also retry, archive, cancel and reschedule",
+      .summary = "whether who signs in may also retry, edit, archive, cancel and reschedule",
       .help = "Needs http.token. Each of these is a line of the log, with who did it." },
 };
 

@@ -21,6 +21,7 @@ typedef struct wb_deed {
     /** Fill the answer, which is all zero. `given` has what was given with it: strings by their names; of
      *  one that changes something what was sent, and "who" that was. On the desk's thread. */
     void (*run)(void *owner, const json_t *given, wb_answer *answer);
+    size_t sent_max; /* bytes that may be sent for it, where those are more than WB_HTTP_BODY_MAX; 0: not so many */
 } wb_deed;
 
 /** All of them. */

@@ -23,6 +23,7 @@ typedef struct wb_question {
     const char *address;      /* who asks from where, for the log */
     int is_tls;
     const json_t *given; /* what is behind the question mark, strings by their names; or what was sent. NULL: nothing */
+    size_t exceeded;     /* what was sent has more bytes than these, and was not kept; 0: it has not */
     int64_t now;         /* monotonic */
 } wb_question;
 

@@ -36,6 +36,11 @@ static int is_of_our_page(const wb_question *question)
     return strcasecmp(question->origin, ours) == 0;
 }
 
+static const wb_visitor *find_visitor(wb_console *console, const wb_question *question)
+{
+    return question->cookie ? wb_access_find(&console->access, question->cookie, question->now) : NULL;
+}
+
 /* By a cookie, or by saying the token each time. */
 static int may_look(const visit *v)
 {
@@ -198,6 +203,13 @@ static json_t *who(const visit *v)
     return json_string(text);
 }
 
+static void refuse_length(const visit *v)
+{
+    char text[100];
+    (void)snprintf(text, sizeof text, "what was sent is too long: it may have %zu bytes", v->question->exceeded);
+    wb_answer_refuse(v->answer, 413, text);
+}
+
 static void answer_change(visit *v, const wb_deed *deed)
 {
     if (strcmp(v->question->method, "POST") != 0) {
@@ -206,8 +218,10 @@ static void answer_change(visit *v, const wb_deed *deed)
         wb_answer_refuse(v->answer, 403, "the console may change nothing: see console.write in the configuration");
     } else if (!may_change(v)) {
         wb_answer_refuse(v->answer, 403, "this is for pages of this address, which say the token of their session");
+    } else if (v->question->exceeded) {
+        refuse_length(v);
     } else if (!json_is_object(v->question->given)) {
-        wb_answer_refuse(v->answer, 400, "what was sent is no object of JSON, or too long");
+        wb_answer_refuse(v->answer, 400, "what was sent is no object of JSON");
     } else {
         json_t *given = json_copy((json_t *)(uintptr_t)v->question->given);
         json_object_set_new(given, "who", who(v));
@@ -216,10 +230,14 @@ static void answer_change(visit *v, const wb_deed *deed)
     }
 }
 
-int wb_console_wants_body(const wb_console *console, const char *method, const char *path)
+/* Strangers make nobody keep more than a little. */
+size_t wb_console_body_max(wb_console *console, const wb_question *question)
 {
-    const wb_deed *deed = find_deed(console, path);
-    return deed && deed->changes && strcmp(method, "POST") == 0;
+    const wb_deed *deed = find_deed(console, question->path);
+    const visit v = { .console = console, .question = question, .visitor = find_visitor(console, question) };
+    if (!deed || !deed->changes || strcmp(question->method, "POST") != 0)
+        return 0;
+    return deed->sent_max && console->config->write && may_change(&v) ? deed->sent_max : WB_HTTP_BODY_MAX;
 }
 
 static void answer_api(visit *v)
@@ -275,7 +293,7 @@ void wb_console_answer(wb_console *console, const wb_question *question, wb_boar
     if (asset) {
         answer_asset(asset, question, answer);
     } else {
-        v.visitor = question->cookie ? wb_access_find(&console->access, question->cookie, question->now) : NULL;
+        v.visitor = find_visitor(console, question);
         answer_api(&v);
     }
     answer->is_page = 1;

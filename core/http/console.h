@@ -17,10 +17,13 @@
 
 #include "core/http/answers.h"
 
+/** What is sent to have something changed, in bytes; who may change it sends more where that takes more (wb_deed.sent_max). */
+#define WB_HTTP_BODY_MAX 65536
+
 /** Whether the path is the console's. */
 int wb_console_has(const wb_console *console, const char *path);
-/** Whether what comes behind the headers is to be read: JSON, as question->given. */
-int wb_console_wants_body(const wb_console *console, const char *method, const char *path);
+/** How many bytes of what comes behind the headers are to be read: JSON, as question->given. 0: it is of no use. */
+size_t wb_console_body_max(wb_console *console, const wb_question *question);
 void wb_console_answer(wb_console *console, const wb_question *question, wb_board *board, wb_answer *answer);
 
 #endif

@@ -35,6 +35,7 @@ typedef struct {
 /* A question and its answer. */
 typedef struct {
     wb_buffer body;    /* what came behind the headers, as far as it is wanted */
+    size_t body_max;   /* so much is; 0: nothing */
     int is_too_long;
     wb_errand *errand; /* that was given to the desk; NULL: none was */
 } exchange;
@@ -266,14 +267,23 @@ static enum MHD_Result answer_question(wb_listener *listener, struct MHD_Connect
     return what.is_stream ? send_stream(listener, connection, &what) : send_answer(listener, connection, &what);
 }
 
+static exchange *begin_exchange(const wb_listener *listener, struct MHD_Connection *connection, const char *url, const char *method)
+{
+    exchange *x = wb_alloc_zero(1, sizeof *x);
+    const wb_question question = read_question(listener, connection, url, method, NULL);
+    x->body_max = listener->console ? wb_console_body_max(listener->console, &question) : 0;
+    return x;
+}
+
 /* @return whether there is more to come. */
 static int read_body(exchange *x, const char *data, size_t *size)
 {
     const int has_more = *size != 0;
-    if (x->body.size + *size <= WB_HTTP_BODY_MAX)
-        wb_buffer_put(&x->body, data, *size);
+    x->is_too_long |= x->body.size + *size > x->body_max;
+    if (x->is_too_long)
+        wb_buffer_free(&x->body);
     else
-        x->is_too_long = 1;
+        wb_buffer_put(&x->body, data, *size);
     *size = 0;
     return has_more;
 }
@@ -296,17 +306,18 @@ static enum MHD_Result answer(void *argument, struct MHD_Connection *connection,
     (void)version;
     if (x && x->errand)
         return send_answer(listener, connection, &x->errand->answer);
-    const int is_new = !x, has_body = listener->console && wb_console_wants_body(listener->console, method, url);
+    const int is_new = !x;
     if (is_new)
-        x = *context = wb_alloc_zero(1, sizeof *x);
-    if (has_body && (is_new || read_body(x, data, size)))
+        x = *context = begin_exchange(listener, connection, url, method);
+    if (x->body_max && (is_new || read_body(x, data, size)))
         return MHD_YES;
     write_address(connection, address);
     wb_question question = read_question(listener, connection, url, method, address);
-    json_t *given = has_body ? take_sent(x) : json_object();
-    if (!has_body)
+    json_t *given = x->body_max ? take_sent(x) : json_object();
+    if (!x->body_max)
         (void)MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, take_given, given);
     question.given = given;
+    question.exceeded = x->is_too_long ? x->body_max : 0;
     enum MHD_Result r = answer_question(listener, connection, &question, x);
     json_decref(given);
     return r;

@@ -28,8 +28,6 @@
 #define WB_HTTP_LONGEST_SECONDS 30
 /** A request's line and headers, in bytes. */
 #define WB_HTTP_REQUEST_MAX 16384
-/** What is sent to have something changed, in bytes. */
-#define WB_HTTP_BODY_MAX 65536
 
 typedef struct wb_listener wb_listener;
 

@@ -64,7 +64,7 @@ is $e->stop, 0, 'it stops';
 $e->configure(top => "$http\nconsole = { };\n");
 $e->start;
 $e->wait_for('it runs', sub { (ask('/health/ready'))[0] eq '200' });
-my %type = ('/' => 'text/html', '/console.css' => 'text/css', '/console.js' => 'text/javascript', '/console.svg' => 'image/svg+xml');
+my %type = ('/' => 'text/html', '/console.css' => 'text/css', '/console.js' => 'text/javascript', '/edit.js' => 'text/javascript', '/console.svg' => 'image/svg+xml');
 my %file = ('/' => 'console.html');
 for my $path (sort keys %type) {
     my ($status, $content, $head) = ask($path);
@@ -74,7 +74,7 @@ for my $path (sort keys %type) {
     like $head, qr/^\Q$_\E\r?$/m, $_ for 'X-Frame-Options: DENY', 'X-Content-Type-Options: nosniff', 'Referrer-Policy: no-referrer', 'Cross-Origin-Opener-Policy: same-origin', 'Cross-Origin-Resource-Policy: same-origin';
 }
 unlike Endpoint::read_file("$Endpoint::source/core/console/page/$_"), qr/https?:(?!\/\/www\.w3\.org\/2000\/svg)|innerHTML =|insertAdjacent|document\.write|\beval\b|style=| on\w+=/, "$_: nothing from elsewhere, no markup made of text"
-    for qw(console.html console.js console.css);
+    for qw(console.html console.js edit.js console.css);
 is +(ask('/', host => 'evil.example'))[0], 421, 'a name that leads here';
 is +(ask($_))[0], 404, $_ for '/console.html', '/../etc/passwd', '/api/', '/api/failures/nothing';
 is +(ask($_, method => 'POST', headers => ['Content-Length: 0']))[0], 405, "POST $_" for '/', '/console.js', '/api/failures', '/api/status';

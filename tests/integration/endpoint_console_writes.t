@@ -7,8 +7,8 @@ use strict;
 use warnings;
 use lib "$ENV{top_srcdir}/tests/integration";
 use Test::More;
-use IO::Socket::INET;
 use JSON::PP;
+use Console;
 use Endpoint;
 
 plan skip_all => 'built without libmicrohttpd' if !$ENV{CI} && Endpoint::read_file("$Endpoint::build/config.h") !~ /^#define HAVE_LIBMICROHTTPD 1$/m;
@@ -17,41 +17,10 @@ chomp(my ($port, $other_port) = map { scalar `"$Endpoint::source/tests/support/f
 my $n     = 'NServiceBus';
 my $token = '0123456789abcdef0123';
 
-# Beside the endpoint that delays messages, with the same plugins.
-package Keeper {
-    use strict;
-    sub group {
-        my ($e) = $_[0]{of};
-        return qq(  { name = "kept"; failures = { from = ["error"]; }; concurrency = 1; outbox = { enabled = true; sweep_after = "1s"; cleanup_interval = "1s"; };\n    ) . $e->transport_text . "\n    " . $e->persistence_text . ' }';
-    }
-    sub prepare { }
-}
-
-sub connection { my ($at) = @_; return IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $at, Timeout => 10) }
-
-# Begin to ask, and take the answer: status, text and headers; nothing when nobody answers.
-sub begin {
-    my ($path, %more) = @_;
-    my $at = $more{port} || $port;
-    my $body = $more{body} // '';
-    my $headers = join '', map { "$_\r\n" } @{ $more{headers} || [] };
-    my $socket = connection($at) or return;
-    $socket->autoflush(1);
-    local $SIG{PIPE} = 'IGNORE';
-    print $socket "@{[ $more{method} // 'GET' ]} $path HTTP/1.1\r\nHost: 127.0.0.1:$at\r\nConnection: close\r\nContent-Length: @{[ length $body ]}\r\n$headers\r\n$body";
-    return $socket;
-}
-sub take {
-    my ($socket) = @_;
-    return ('') if !$socket;
-    local $SIG{ALRM} = sub { die "no answer\n" };
-    alarm 90;
-    my $all = do { local $/; <$socket> } // '';
-    alarm 0;
-    my ($head, $text) = split /\r\n\r\n/, $all, 2;
-    return (($head // '') =~ m{^HTTP/1\.1 (\d+)} ? $1 : '', $text // '', $head // '');
-}
-sub ask { return take(begin(@_)) }
+$Console::port = $port;
+sub begin { return Console::begin(@_) }
+sub take  { return Console::take(@_) }
+sub ask   { return Console::ask(@_) }
 
 my $e = Endpoint->new('sqlite+sqlite', program => 'waybill-test', retries => 0, error_queue => 'error',
     top => qq(http = { listen = "env:WB_TEST_LISTEN"; token = "file:token"; };\nconsole = { write = true; };\n));
@@ -98,7 +67,7 @@ is $asked->(@page[ 0, 1 ], 'Sec-Fetch-Site: same-site'), 403, 'as the browser sa
 is $asked->(@program, 'Origin: http://evil.example'), 403, 'with the token, too';
 is +(ask('/api/failures/retry', headers => \@page))[0], 405, 'GET changes nothing';
 is_deeply [ ids('retrying') ], [], 'nothing was changed by any of these';
-for ([ 'nonsense' => 400 ], [ '[]' => 400 ], [ '{"failures":["' . 'x' x 70_000 . '"]}' => 400 ], [ '' => 400 ], [ '{"failures":"x"}' => 200 ], [ '{"failures":[1,null,[],"","' . 'x' x 65 . '"]}' => 200 ]) {
+for ([ 'nonsense' => 400 ], [ '[]' => 400 ], [ '{"failures":["' . 'x' x 70_000 . '"]}' => 413 ], [ '' => 400 ], [ '{"failures":"x"}' => 200 ], [ '{"failures":[1,null,[],"","' . 'x' x 65 . '"]}' => 200 ]) {
     my ($code, $answer) = ask('/api/failures/retry', method => 'POST', body => $_->[0], headers => \@page);
     is $code, $_->[1], 'sent: ' . substr $_->[0], 0, 40;
     like $answer, qr/"done":0/, 'which is nothing' if $code eq '200';
@@ -206,7 +175,7 @@ is $e->stop, 0, 'it stops';
 # ---- a console that shows only ----------------------------------------------------------------------------------------
 $e->configure(top => qq(http = { listen = "env:WB_TEST_LISTEN"; token = "file:token"; };\nconsole = { };\n));
 start($port);
-is +(ask("/api/$_", method => 'POST', headers => \@program, body => '{}'))[0], 403, "$_: nobody may" for qw(failures/retry failures/archive delayed/cancel delayed/reschedule);
+is +(ask("/api/$_", method => 'POST', headers => \@program, body => '{}'))[0], 403, "$_: nobody may" for qw(failures/retry failures/edit-retry failures/archive delayed/cancel delayed/reschedule);
 is $e->stop, 0, 'it stops';
 ok !$e->log_lines(qr/0123456789abcdef/), 'no token in the log';
 done_testing;

@@ -162,7 +162,7 @@ static void tell(void *argument)
     atomic_fetch_add(&told, 1);
 }
 
-static const wb_deed deeds[] = { { "/api/thing", 0, run }, { "/api/change", 1, run } };
+static const wb_deed deeds[] = { { "/api/thing", 0, run, 0 }, { "/api/change", 1, run, 0 }, { "/api/edit", 1, run, 300000 } };
 
 static wb_errand *make_errand(const char *what)
 {
@@ -251,7 +251,7 @@ static int set_up_console(void **state)
 {
     (void)set_up(state);
     console = (wb_console){ .config = &reads, .assets = assets, .asset_count = 1, .plan = json_pack("[{s:s}]", "name", "orders"),
-                            .deeds = { deeds, 2, &gate }, .desk = open_desk(), .history = wb_history_make(2) };
+                            .deeds = { deeds, 3, &gate }, .desk = open_desk(), .history = wb_history_make(2) };
     wb_board_init(&board, observed, 2);
     return 0;
 }
@@ -412,9 +412,6 @@ static void test_changes(void **state)
     wb_answer answer;
     (void)state;
     console.config = &writes;
-    assert_true(wb_console_wants_body(&console, "POST", "/api/change"));
-    assert_false(wb_console_wants_body(&console, "GET", "/api/change"));
-    assert_false(wb_console_wants_body(&console, "POST", "/api/thing"));
     const wb_visitor *one = wb_access_enter(&console.access, 1);
     assert_int_equal(answered(&question, "sign in", &answer), 401);
     question.cookie = one->cookie;
@@ -436,6 +433,9 @@ static void test_changes(void **state)
     wb_errand_free(answer.errand);
     question.given = NULL;
     assert_int_equal(answered(&question, NULL, &answer), 400);
+    question.exceeded = 300000;
+    assert_int_equal(answered(&question, "300000 bytes", &answer), 413);
+    question.exceeded = 0;
     question.given = given;
     question.method = "GET";
     assert_int_equal(answered(&question, NULL, &answer), 405);
@@ -446,6 +446,33 @@ static void test_changes(void **state)
     question.token = question.authorization = NULL; /* nobody is known there */
     assert_int_equal(answered(&question, NULL, &answer), 403);
     json_decref(given);
+}
+
+/* Much is read of who may change something, and where it is of use. */
+static void test_what_is_sent(void **state)
+{
+    wb_question question = { .method = "POST", .path = "/api/edit", .token = token, .now = 1, .host = "127.0.0.1:9464" };
+    (void)state;
+    console.config = &writes;
+    const wb_visitor *one = wb_access_enter(&console.access, 1);
+    assert_int_equal(wb_console_body_max(&console, &question), WB_HTTP_BODY_MAX);
+    question.cookie = one->cookie;
+    assert_int_equal(wb_console_body_max(&console, &question), WB_HTTP_BODY_MAX);
+    question.page_token = one->token;
+    assert_int_equal(wb_console_body_max(&console, &question), 300000);
+    question.site = "cross-site";
+    assert_int_equal(wb_console_body_max(&console, &question), WB_HTTP_BODY_MAX);
+    question.site = NULL;
+    question.path = "/api/change";
+    assert_int_equal(wb_console_body_max(&console, &question), WB_HTTP_BODY_MAX);
+    question.path = "/api/thing";
+    assert_int_equal(wb_console_body_max(&console, &question), 0);
+    question.path = "/api/edit";
+    question.method = "GET";
+    assert_int_equal(wb_console_body_max(&console, &question), 0);
+    question.method = "POST";
+    console.config = &reads;
+    assert_int_equal(wb_console_body_max(&console, &question), WB_HTTP_BODY_MAX);
 }
 
 int main(void)
@@ -463,6 +490,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_sessions_that_end, set_up_console, tear_down_console),
         cmocka_unit_test_setup_teardown(test_other_pages, set_up_console, tear_down_console),
         cmocka_unit_test_setup_teardown(test_changes, set_up_console, tear_down_console),
+        cmocka_unit_test_setup_teardown(test_what_is_sent, set_up_console, tear_down_console),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

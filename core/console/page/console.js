@@ -6,7 +6,7 @@
 'use strict';
 
 const $ = (id) => document.getElementById(id);
-const state = { session: null, status: null, before: [], plan: [], history: null, isLive: false, failed: null, told: null };
+const state = { session: null, status: null, before: [], plan: [], history: null, isLive: false, failed: null, told: null, next: null, seeks: false };
 
 // ---- elements -------------------------------------------------------------------------------
 
@@ -73,6 +73,7 @@ function bytes(n) {
   if (n < 1024) return n + (n === 1 ? ' byte' : ' bytes');
   return n < 1048576 ? (n / 1024).toFixed(1) + ' KiB' : (n / 1048576).toFixed(1) + ' MiB';
 }
+const whole = (n) => n.toLocaleString('en');
 function when(text) {
   if (!text) return '\u2013';
   const distance = (Date.now() - Date.parse(text)) / 1000;
@@ -87,13 +88,15 @@ const plural = (n, one, many) => (n === 'all' ? 'all' : n) + ' ' + (n === 1 ? on
 class Refusal extends Error {
   constructor(status, text) { super(text); this.status = status; }
 }
-async function ask(path, options) {
-  let answer;
+async function reach(path, options) {
   try {
-    answer = await fetch(path, { credentials: 'same-origin', cache: 'no-store', redirect: 'error', ...options });
+    return await fetch(path, { credentials: 'same-origin', cache: 'no-store', redirect: 'error', ...options });
   } catch (error) {
     throw new Refusal(0, 'Waybill does not answer. It may have stopped.');
   }
+}
+async function ask(path, options) {
+  const answer = await reach(path, options);
   const content = await answer.json().catch(() => ({}));
   if (answer.status === 401 && state.session.signed_in) {
     state.session = { ...state.session, signed_in: false };
@@ -154,7 +157,7 @@ async function archive(given, count) {
   if (await confirmed('Archive ' + plural(count, 'message') + '?', 'Nothing is done with what is archived; it is kept until the retention is over.', 'Archive', 'danger'))
     await change('/api/failures/archive', given, 'archived');
 }
-const button = (name, kind, focus, click) => el('button', { type: 'button', class: kind, 'data-focus': focus, onclick: click }, name);
+const button = (name, kind, focus, click, type) => el('button', { type: type || 'button', class: kind, 'data-focus': focus, onclick: click }, name);
 
 // ---- plots --------------------------------------------------------------------------------------
 
@@ -354,6 +357,23 @@ function statusTabs(given, counts) {
   return el('div', { class: 'tabs', role: 'navigation', 'aria-label': 'Status' }, statuses.map((status) => el('a', { href: '#/failures' + query({ endpoint: given.endpoint, status }), 'data-focus': 'status ' + status,
     'aria-current': (given.status || 'failed') === status ? 'page' : null }, status[0].toUpperCase() + status.slice(1), el('span', { class: 'number' }, number(counts[status] || 0)))));
 }
+const finders = { id: 'Message id', failure: 'Failure', type: 'Type', of: 'Endpoint', queue: 'Queue', reason: 'Reason has' };
+// A page keeps it while it is asked for anew: what is typed in it stays.
+function searchForm(given) {
+  const by = Object.keys(finders).find((name) => given[name]) || 'id';
+  const what = el('select', { 'aria-label': 'Find by', 'data-focus': 'find by' }, Object.entries(finders).map(([name, words]) => el('option', { value: name, selected: name === by }, words)));
+  const text = el('input', { type: 'search', 'aria-label': 'Find', placeholder: 'Find', autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', 'data-focus': 'search', value: given[by] || '' });
+  const time = (name, words) => el('label', null, words, el('input', { type: 'datetime-local', name, 'data-focus': 'find ' + name, value: (given[name] || '').slice(0, 16) }));
+  const from = time('from', 'Failed from, UTC'), before = time('before', 'and before');
+  const at = (label) => (label.lastChild.value ? label.lastChild.value.slice(0, 16) + ':00Z' : '');
+  const find = (event) => {
+    event.preventDefault();
+    const asked = query({ endpoint: given.endpoint, [what.value]: text.value.trim(), from: at(from), before: at(before) });
+    const to = text.value.trim() || at(from) || at(before) ? '#/failures/found' + asked : '#/failures' + asked.replace(/\?$/, '');
+    if (location.hash === to) refresh(true); else location.hash = to;
+  };
+  return el('form', { class: 'find', role: 'search', 'aria-label': 'Failed messages', onsubmit: find }, what, text, from, before, button('Find', '', 'find', null, 'submit'));
+}
 const unreadableNote = (count) => el('p', { class: 'note', id: 'unreadable' }, `${number(count)} kept by a later version, which this one cannot read: left alone.`);
 const pageFailures = (given) => ({
   title: 'Failed messages', nav: '#/failures', every: 5,
@@ -361,14 +381,32 @@ const pageFailures = (given) => ({
   show() {
     if (!this.data) return [el('div', { class: 'head' }, el('h1', null, 'Failed messages')), unkept()];
     const groups = this.data.groups.sort((a, b) => b.count - a.count || (a.group < b.group ? -1 : 1)), status = given.status || 'failed', canRetry = mayWrite() && status === 'failed';
+    this.search ||= searchForm(given);
     return [el('div', { class: 'head' }, el('h1', null, 'Failed messages'), el('span', { class: 'end' }, chooser('failures', given, '#/failures'), statusTabs(given, this.data.counts))),
-      this.data.unreadable ? unreadableNote(this.data.unreadable) : null,
+      this.search, this.data.unreadable ? unreadableNote(this.data.unreadable) : null,
       groups.length === 0 ? (this.data.unreadable ? null : status === 'failed' ? nothing('Nothing waits for you', 'No message has failed and was not seen to.') : nothing('None is ' + status, 'Those that are stay here until the retention is over.'))
         : el('section', { class: 'card', id: 'groups' }, table(['Reason and type', 'Failed in', { text: 'Messages', right: true }, 'First', 'Last', ...(canRetry ? [{ text: '', right: true }] : [])], groups.map((g) => [
           td(el('a', { href: '#/failures/group/' + g.group + query({ endpoint: given.endpoint, status: given.status }), 'data-focus': 'group ' + g.group },
             [el('span', { class: 'clamp' }, visible(value(g, 'reason') || 'no reason is known')), el('span', { class: 'sub' }, visible(value(g, 'type') || 'no type'))]), 'grow'),
           td(visible(value(g, 'endpoint') || value(g, 'queue')), 'wrap'), td(number(g.count), 'right'), td(when(g.first), 'nowrap'), td(when(g.last), 'nowrap'),
           ...(canRetry ? [td(button('Retry', 'small', 'retry ' + g.group, () => retry({ endpoint: this.data.endpoint, group: g.group }, g.count, '')), 'right')] : [])])))];
+  },
+});
+// Whatever became of them: who has an id wants to know just that.
+const pageFound = (given) => ({
+  title: 'Failed messages found', nav: '#/failures', every: 5,
+  async load() { this.data = await ask('/api/failures' + query({ ...given, status: given.status || 'any' })); },
+  show() {
+    const list = this.data.messages;
+    this.search ||= searchForm(given);
+    const words = Object.keys(finders).filter((name) => given[name]).map((name) => [finders[name] + ' ', el('span', { class: 'mono wrap' }, visible(given[name]))]);
+    return [el('a', { class: 'back', href: '#/failures' + query({ endpoint: given.endpoint }) }, '\u2190 Failed messages'),
+      el('div', { class: 'head' }, el('h1', null, 'Found'), el('span', { class: 'muted' }, words, given.from ? ' from ' + utc(given.from).replace('Z', ' UTC') : null, given.before ? ' before ' + utc(given.before).replace('Z', ' UTC') : null)),
+      this.search, list.length === 0 ? nothing('No failed message is like that', 'Ids, types, endpoints and queues are compared whole, letter by letter; of a reason a part is enough.')
+        : el('section', { class: 'card', id: 'found' }, table(['Message and reason', 'Status', 'Failed in', 'Failed'], list.map((m) => [
+          td([el('a', { class: 'mono wrap', href: '#/failures/message/' + encodeURIComponent(value(m, 'failure')) + query({ endpoint: given.endpoint }), 'data-focus': 'message ' + m.failure }, visible(value(m, 'id') || 'no id')),
+            el('span', { class: 'sub wrap' }, visible(value(m, 'type') || 'no type')), el('span', { class: 'sub clamp' }, visible(value(m, 'reason')))], 'grow'),
+          td(statusPill(m.status)), td(visible(value(m, 'endpoint') || value(m, 'queue')), 'wrap'), td(when(m.failed_at), 'nowrap')])), pages(given, '#/failures/found', this.data.more, list.length))];
   },
 });
 const pageGroup = (group, given) => ({
@@ -478,7 +516,8 @@ const pageMessage = (failure, given) => ({
   deeds(m) {
     if (!mayWrite() || (m.status !== 'failed' && m.status !== 'retrying')) return null;
     const which = { endpoint: given.endpoint, status: m.status, failures: [failure] };
-    return el('span', { class: 'end' }, m.status === 'failed' ? button('Retry', 'main', 'retry', () => retry(which, 1, value(m, 'queue'))) : null, button('Archive', 'danger', 'archive', () => archive(which, 1)));
+    const edit = () => { location.hash = '#/failures/edit/' + encodeURIComponent(failure) + query({ endpoint: given.endpoint }); };
+    return el('span', { class: 'end' }, m.status === 'failed' ? [button('Retry', 'main', 'retry', () => retry(which, 1, value(m, 'queue'))), button('Edit and retry', '', 'edit', edit)] : null, button('Archive', 'danger', 'archive', () => archive(which, 1)));
   },
 });
 
@@ -564,7 +603,7 @@ const pageSign = {
     return el('form', { class: 'card sign', onsubmit: sign }, el('div', { class: 'body' }, el('h1', null, 'Sign in'), el('p', { class: 'muted' }, 'With the token of this process: ', el('code', null, 'http.token'), ' in its configuration.'), told, el('label', null, 'Token', input), el('button', { class: 'main', type: 'submit' }, 'Sign in')));
   },
 };
-async function signOut() { await ask('/api/session', { method: 'DELETE' }).catch(() => {}); location.reload(); }
+async function signOut() { drafts.clear(); await ask('/api/session', { method: 'DELETE' }).catch(() => {}); location.reload(); }
 
 // ---- which page ---------------------------------------------------------------------------------------------
 
@@ -575,17 +614,22 @@ function find(hash) {
   const [path, search] = hash.replace(/^#?/, '').split('?');
   const given = Object.fromEntries(new URLSearchParams(search || '')), part = path.split('/').slice(1).map(decodeURIComponent);
   if (part[0] === 'endpoint' && part[1]) return pageEndpoint(part[1]);
-  if (part[0] === 'failures') return part[1] === 'group' ? pageGroup(part[2], given) : part[1] === 'message' ? pageMessage(part[2], given) : pageFailures(given);
+  if (part[0] === 'failures') return part[1] === 'group' ? pageGroup(part[2], given) : part[1] === 'message' ? pageMessage(part[2], given) : part[1] === 'edit' ? pageEdit(part[2], given) : part[1] === 'found' ? pageFound(given) : pageFailures(given);
   if (part[0] === 'delayed') return part[1] === 'message' ? pageDelayedOne(given) : pageDelayed(given);
   if (part[0] === 'pending') return pagePending(given);
   return { ...pageEndpoints };
 }
 
+// What a page keeps of itself stays where it is, with what is typed there; all else takes the place of the old.
+function place(parent, nodes) {
+  for (const old of [...parent.childNodes]) if (!nodes.includes(old)) old.remove();
+  nodes.forEach((node, i) => { if (parent.childNodes[i] !== node) parent.insertBefore(node, parent.childNodes[i] || null); });
+}
 // Where somebody is on the page stays where it is: the focus, what is open, how far he has scrolled.
 function put(nodes) {
   const main = $('main'), focus = document.activeElement && document.activeElement.dataset ? document.activeElement.dataset.focus : null;
   const isOpen = [...main.querySelectorAll('details')].map((one) => one.open), y = window.scrollY;
-  main.replaceChildren(...[state.told, nodes].flat(3).filter(Boolean));
+  place(main, [state.told, nodes].flat(3).filter(Boolean));
   [...main.querySelectorAll('details')].forEach((one, i) => { one.open = isOpen[i] || false; });
   if (focus) { const same = [...main.querySelectorAll('[data-focus]')].find((one) => one.dataset.focus === focus); if (same) same.focus({ preventScroll: true }); }
   window.scrollTo(0, y);
@@ -609,14 +653,19 @@ async function refresh(isNew) {
 }
 function route() {
   turn++;
-  state.told = null;
+  state.told = state.next;
+  state.next = null;
   delete document.body.dataset.ready;
   const mayLook = state.session && state.session.signed_in;
   page = mayLook ? find(location.hash) : { ...pageSign };
   document.title = page.title + ' \u2013 Waybill';
   showFrame();
   window.scrollTo(0, 0);
-  refresh(true).then(() => { const input = $('main').querySelector('input[type=password]'); if (input) input.focus(); });
+  refresh(true).then(() => {
+    const first = state.seeks && $('main').querySelector('[data-focus=search]') || state.told || $('main').querySelector('input[type=password], [data-first]');
+    state.seeks = false;
+    if (first) first.focus();
+  });
 }
 
 // ---- the frame, and what is live ----------------------------------------------------------------------------
@@ -627,7 +676,7 @@ function showFrame() {
     to === '#/failures' && state.failed ? el('span', { class: 'count', 'aria-label': state.failed + ' wait' }, number(state.failed)) : null)));
   $('foot').replaceChildren(...(state.session ? [el('span', null, 'Waybill ' + state.session.version), el('span', null, state.session.write ? 'You may change things here.' : 'Read-only.'),
     mayLook && state.session.needs_token ? el('button', { type: 'button', class: 'link', onclick: signOut }, 'Sign out') : null,
-    mayLook ? el('span', { class: 'keys' }, el('kbd', null, '1'), ' to ', el('kbd', null, '4'), ' pages, ', el('kbd', null, 'Esc'), ' back') : null] : []).filter(Boolean));
+    mayLook ? el('span', { class: 'keys' }, el('kbd', null, '1'), ' to ', el('kbd', null, '4'), ' pages, ', el('kbd', null, 'Esc'), ' back', keeper('failures') ? [', ', el('kbd', null, '/'), ' find'] : null) : null] : []).filter(Boolean));
   showState();
 }
 function showState() {
@@ -681,11 +730,19 @@ async function begin() {
   if (!isBegun) { isBegun = true; goLive(); slowly(); }
 }
 
+function seek(event) {
+  const input = $('main').querySelector('[data-focus=search]');
+  event.preventDefault();
+  if (input) { input.focus(); input.select(); } else { state.seeks = true; location.hash = '#/failures'; }
+}
 window.addEventListener('hashchange', route);
+// What was typed is nowhere else.
+window.addEventListener('beforeunload', (event) => { if ([...drafts.values()].some(isEdited)) event.preventDefault(); });
 document.addEventListener('keydown', (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) || document.querySelector('dialog[open]')) return;
   const to = navigation[Number(event.key) - 1];
   if (to && state.session && state.session.signed_in) location.hash = to[0];
+  if (event.key === '/' && state.session && state.session.signed_in && keeper('failures')) seek(event);
   const back = event.key === 'Escape' ? $('main').querySelector('.back') : null;
   if (back) back.click();
 });
