@@ -172,7 +172,7 @@ for my $id (sort keys %why) {
 }
 my $long = 'The body has 1,048,577 bytes now, and at most 1,048,576 are edited here.';
 open_edit('limit');
-$b->run('const f = document.querySelector("#text"); f.setRangeText("\n"); f.dispatchEvent(new Event("input"))');
+$b->run('const f = document.querySelector("#text"); f.setRangeText("\n", 0, 0); f.dispatchEvent(new Event("input"))');
 $b->click('#review');
 is $wrong->(), $long, 'too long now';
 $b->run('const f = document.querySelector("#text"); f.setRangeText("ab", 0, 2); f.dispatchEvent(new Event("input"))');

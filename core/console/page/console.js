@@ -372,7 +372,8 @@ function searchForm(given) {
     const to = text.value.trim() || at(from) || at(before) ? '#/failures/found' + asked : '#/failures' + asked.replace(/\?$/, '');
     if (location.hash === to) refresh(true); else location.hash = to;
   };
-  return el('form', { class: 'find', role: 'search', 'aria-label': 'Failed messages', onsubmit: find }, what, text, from, before, button('Find', '', 'find', null, 'submit'));
+  return el('form', { class: 'find', role: 'search', 'aria-label': 'Failed messages', onsubmit: find }, what, text, button('Find', '', 'find', null, 'submit'),
+    el('details', { open: Boolean(given.from || given.before) }, el('summary', { 'data-focus': 'by time' }, 'By time'), el('div', { class: 'times' }, from, before)));
 }
 const unreadableNote = (count) => el('p', { class: 'note', id: 'unreadable' }, `${number(count)} kept by a later version, which this one cannot read: left alone.`);
 const pageFailures = (given) => ({
@@ -630,7 +631,7 @@ function put(nodes) {
   const main = $('main'), focus = document.activeElement && document.activeElement.dataset ? document.activeElement.dataset.focus : null;
   const isOpen = [...main.querySelectorAll('details')].map((one) => one.open), y = window.scrollY;
   place(main, [state.told, nodes].flat(3).filter(Boolean));
-  [...main.querySelectorAll('details')].forEach((one, i) => { one.open = isOpen[i] || false; });
+  [...main.querySelectorAll('details')].forEach((one, i) => { one.open ||= isOpen[i] || false; });
   if (focus) { const same = [...main.querySelectorAll('[data-focus]')].find((one) => one.dataset.focus === focus); if (same) same.focus({ preventScroll: true }); }
   window.scrollTo(0, y);
 }
