@@ -74,11 +74,12 @@ ready('the first page', 'document.body.dataset.ready == "#/" && document.querySe
 $b->press('/');
 ready('"/" leads to where one finds', 'location.hash == "#/failures" && document.activeElement.dataset.focus == "search"');
 $b->press(split //, 'cr');
-ok $b->run('document.activeElement.mine = 1; return true'), 'while somebody types there';
+ok $b->run('const f = document.activeElement; f.mine = 1; window.moved = 0; new MutationObserver((all) => all.forEach((one) => one.removedNodes.forEach((node) => { if (node.contains(f)) window.moved++ }))).observe(document.getElementById("main"), { childList: true, subtree: true }); return true'),
+    'while somebody types there';
 $body{late} = $order;
 $e->send('error', failed('late', 'Sales.Late'));
 ready('the list goes on', 'document.querySelector("#groups").innerText.includes("Sales.Late")');
-is_deeply $b->run('const f = document.activeElement; return [f.dataset.focus, f.value, f.mine, f.selectionStart]'), [ 'search', 'cr', 1, 2 ], 'and what he typed stays';
+is_deeply $b->run('const f = document.activeElement; return [f.dataset.focus, f.value, f.mine, f.selectionStart, window.moved]'), [ 'search', 'cr', 1, 2, 0 ], 'and what he typed stays, where it is';
 $b->press(split(//, 'lf'), $enter);
 ready('found by its id', 'location.hash == "#/failures/found?id=crlf" && document.body.dataset.ready && document.querySelectorAll("#found tbody tr").length == 1');
 looks('found');
