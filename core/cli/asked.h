@@ -11,6 +11,7 @@
 
 #include "core/cli/hosted.h"
 #include "core/console/desk.h"
+#include "core/failures/retry.h"
 
 /** So many are shown at a time, unless a number is given, and at most. */
 #define CLI_ASKED_LIMIT 50
@@ -47,6 +48,10 @@ int cli_asked_open(cli_asked *asked, const wb_endpoint_setup *setup, cli_asked_t
 void cli_asked_close(cli_asked_tables *tables);
 /** Say what tables->error says. */
 void cli_asked_fail(const cli_asked_tables *tables, wb_answer *answer);
+
+/** Send those failed messages back that wait, lot by lot; their order may change. Of the first *ret_count it is known what became of them.
+ *  @return WB_OK; or the class of what failed, and the tables' error says why. */
+int cli_asked_send_back(cli_asked_tables *tables, wb_failed_retry *which, size_t count, size_t *ret_count);
 
 /** What is given; NULL: it is not, or empty. */
 const char *cli_asked_text(const json_t *given, const char *name);

@@ -11,20 +11,11 @@
 #include <string.h>
 
 #include "core/base/arena.h"
-#include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/cli/asked.h"
 #include "core/cli/content.h"
 #include "core/cli/failed.h"
 #include "core/cli/waiting.h"
-#include "core/failures/retry.h"
-#include "core/session/sessions.h"
-
-/* What meets another operator's transaction is tried again, for so long. */
-#define PATIENCE (10 * WB_SECOND)
-#define PAUSE (20 * WB_MILLISECOND)
-/* So long it is waited for what was committed to leave; what has not is swept. */
-#define LEAVING (2 * WB_SECOND)
 
 typedef struct {
     cli_asked_tables tables;
@@ -87,14 +78,15 @@ static int show(void *argument, const wb_failed *failed)
     wb_arena arena;
     wb_arena_init(&arena, 4096);
     e->status = failed->status;
-    if (wb_failed_decode(failed->message, failed->message_size, &arena, &record) == 0) {
+    const int why = wb_failed_decode(failed->message, failed->message_size, &arena, &record);
+    if (!why) {
         json_t *object = cli_failed_json(failed, &record);
         json_object_set_new(object, "headers", headers_json(record.operation));
         json_object_set_new(object, "body_size", json_integer((json_int_t)record.operation->body_size));
         json_object_set_new(object, "body_max", json_integer((json_int_t)body_max(e)));
         wb_answer_json(e->answer, 200, object);
     } else {
-        wb_answer_refuse(e->answer, 500, "this version cannot read the message: a later one kept it");
+        wb_answer_refuse(e->answer, 500, wb_failed_fault(why));
     }
     wb_arena_free(&arena);
     return WB_OK;
@@ -193,27 +185,6 @@ static int read_edit(const json_t *given, edits *e)
 
 /* ---- and sent back ------------------------------------------------------------------------------- */
 
-static int is_met(int r, int64_t until)
-{
-    return (r == WB_ABORT || r == WB_RETRY) && wb_clock_monotonic() < until;
-}
-
-static int send_back(edits *e, int *ret_was)
-{
-    const wb_endpoint_config *config = e->tables.setup->config;
-    const wb_sessions_policy policy = { .processor = config->name, .commit_duration = config->session.maximum_commit_duration, .connections = 1 };
-    const int64_t until = wb_clock_monotonic() + PATIENCE;
-    wb_failed_retry one = { e->key, strlen(e->key), 0, &e->edit };
-    wb_sessions *sessions = NULL;
-    int r = wb_sessions_start(wb_endpoint_pipeline(e->tables.endpoint), &policy, &sessions, &e->tables.error);
-    if (r == WB_OK)
-        while (is_met(r = wb_failed_retry_all(sessions, e->tables.setup->info.name, &one, 1, &e->tables.error), until))
-            wb_clock_pause(PAUSE, NULL);
-    wb_sessions_stop(sessions, LEAVING);
-    *ret_was = one.was_waiting;
-    return r;
-}
-
 /* Which was not waiting any more when it was to be marked. */
 static int tell_status(void *argument, const wb_failed *failed)
 {
@@ -240,14 +211,17 @@ static void log_edit(const edits *e, const json_t *given, const char *done)
 
 static void edit_it(edits *e, const json_t *given)
 {
-    int was = 0;
-    const int r = send_back(e, &was);
-    log_edit(e, given, r == WB_IN_DOUBT ? "unknown" : r == WB_OK && was ? "yes" : "no");
+    wb_failed_retry one = { .key = e->key, .key_size = strlen(e->key), .edit = &e->edit };
+    size_t count;
+    const int r = cli_asked_send_back(&e->tables, &one, 1, &count);
+    log_edit(e, given, r == WB_IN_DOUBT ? "unknown" : r == WB_OK && one.was_waiting ? "yes" : "no");
     if (r == WB_IN_DOUBT)
         wb_answer_refuse(e->answer, 503, "whether it was done is not known: look again, nothing is done twice");
     else if (r != WB_OK)
         cli_asked_fail(&e->tables, e->answer);
-    else if (was)
+    else if (one.unread)
+        wb_answer_refuse(e->answer, 500, wb_failed_fault(one.unread));
+    else if (one.was_waiting)
         wb_answer_json(e->answer, 200, json_pack("{s:i, s:i, s:b}", "done", 1, "left_alone", 0, "more", 0));
     else
         look(e, tell_status);

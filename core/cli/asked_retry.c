@@ -97,28 +97,39 @@ static int is_met(int r, int64_t until)
     return (r == WB_ABORT || r == WB_RETRY) && wb_clock_monotonic() < until;
 }
 
-static int retry_lot(change *c, wb_sessions *sessions, wb_failed_retry *lot, size_t count, size_t *ret_taken)
+static int retry_lot(cli_asked_tables *tables, wb_sessions *sessions, wb_failed_retry *lot, size_t count, size_t *ret_taken)
 {
     const int64_t until = wb_clock_monotonic() + PATIENCE;
     int r;
-    while (is_met(r = wb_failed_retry_some(sessions, c->tables.setup->info.name, lot, count, ret_taken, &c->tables.error), until))
+    while (is_met(r = wb_failed_retry_some(sessions, tables->setup->info.name, lot, count, ret_taken, &tables->error), until))
         wb_clock_pause(PAUSE, NULL);
-    for (size_t i = 0; r == WB_OK && i < *ret_taken; i++) {
-        c->done += lot[i].was_waiting != 0;
-        c->unread += lot[i].unread != 0;
+    return r;
+}
+
+int cli_asked_send_back(cli_asked_tables *tables, wb_failed_retry *which, size_t count, size_t *ret_count)
+{
+    const wb_endpoint_config *config = tables->setup->config;
+    const wb_sessions_policy policy = { .processor = config->name, .commit_duration = config->session.maximum_commit_duration, .connections = 1 };
+    wb_sessions *sessions = NULL;
+    size_t taken;
+    int r = wb_sessions_start(wb_endpoint_pipeline(tables->endpoint), &policy, &sessions, &tables->error);
+    *ret_count = 0;
+    while (r == WB_OK && *ret_count < count) {
+        r = retry_lot(tables, sessions, which + *ret_count, count - *ret_count, &taken);
+        *ret_count += r == WB_OK ? taken : 0;
     }
+    wb_sessions_stop(sessions, LEAVING);
     return r;
 }
 
 static int retry(change *c)
 {
-    const wb_endpoint_config *config = c->tables.setup->config;
-    const wb_sessions_policy policy = { .processor = config->name, .commit_duration = config->session.maximum_commit_duration, .connections = 1 };
-    wb_sessions *sessions = NULL;
-    int r = wb_sessions_start(wb_endpoint_pipeline(c->tables.endpoint), &policy, &sessions, &c->tables.error);
-    for (size_t at = 0, taken; r == WB_OK && at < c->count; at += taken)
-        r = retry_lot(c, sessions, &c->keys[at], c->count - at, &taken);
-    wb_sessions_stop(sessions, LEAVING);
+    size_t count;
+    const int r = cli_asked_send_back(&c->tables, c->keys, c->count, &count);
+    for (size_t i = 0; i < count; i++) {
+        c->done += c->keys[i].was_waiting != 0;
+        c->unread += c->keys[i].unread != 0;
+    }
     return r;
 }
 
