@@ -548,6 +548,7 @@ int wb_endpoint_restart(wb_endpoint *e)
 {
     wb_error_clear(&e->failure);
     atomic_store(&e->pipeline.missing_since, 0);
+    atomic_store(&e->pipeline.apart_missing_since, 0);
     atomic_store(&e->pipeline.is_critical, 0);
     wb_breaker_reset(&e->pipeline.store_breaker);
     wb_breaker_reset(&e->pipeline.fetch_breaker);

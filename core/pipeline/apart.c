@@ -92,14 +92,20 @@ int wb_apart_connect(wb_worker *w, wb_error *error)
     }
     int r = p->apart_ops->open(p->apart, &w->apart.session, error);
     wb_tally_note(&w->tally, WB_TALLY_OPENED_STORE, r == WB_OK);
+    if (wb_distrust_apart_waits(w, r, error))
+        r = WB_NOT_CONNECTED;
     return wb_pace_wait_for_server(&w->apart.server, r, error);
 }
 
-/* What is in doubt is done again, which does no harm. */
-static int note(wb_worker *w, int result)
+/* What is in doubt is done again, which does no harm. A table that is not there any more is waited for. */
+static int note(wb_worker *w, int result, const wb_error *error)
 {
     const int is_lost = result == WB_NOT_CONNECTED || result == WB_IN_DOUBT;
     w->apart.is_broken |= is_lost;
+    if (result == WB_OK)
+        wb_distrust_apart_found(w);
+    if (wb_distrust_apart_waits(w, result, error))
+        return WB_RETRY;
     return is_lost ? WB_NOT_CONNECTED : result;
 }
 
@@ -131,7 +137,7 @@ static int remember(wb_worker *w, wb_error *error)
         return WB_OK;
     qsort(done->claims, done->count, sizeof *done->claims, compare_ids);
     wb_crash_point("before_remember");
-    int r = note(w, w->pipeline->apart_ops->remember(w->apart.session, done->claims, done->count, error));
+    int r = note(w, w->pipeline->apart_ops->remember(w->apart.session, done->claims, done->count, error), error);
     if (r != WB_OK && !wb_bug("remember_failed"))
         return blame_nobody(r);
     wb_crash_point("after_remember");
@@ -194,7 +200,7 @@ static int find(wb_worker *w, wb_error *error)
             asked[count++] = w->claims[i];
     if (!count)
         return WB_OK;
-    int r = note(w, w->pipeline->apart_ops->find(w->apart.session, asked, count, error));
+    int r = note(w, w->pipeline->apart_ops->find(w->apart.session, asked, count, error), error);
     if (r == WB_OK)
         apply(w, asked, count);
     return blame_nobody(r);

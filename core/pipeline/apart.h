@@ -20,7 +20,8 @@
 void wb_apart_init(wb_apart *apart, wb_dependency *server);
 void wb_apart_free(wb_apart *apart);
 
-/** Connect to the store, if the endpoint has one and it is not connected. */
+/** Connect to the store, if the endpoint has one and it is not connected. A table of it that is not there any more is
+ *  waited for (distrust.h), here and wherever it is asked. */
 int wb_apart_connect(wb_worker *w, wb_error *error);
 void wb_apart_disconnect(wb_worker *w);
 

@@ -7,20 +7,39 @@
 #include "core/base/crash.h"
 #include "core/base/log.h"
 
-int wb_distrust_waits(wb_worker *w, int result, const wb_error *error)
+static int waits(const wb_pipeline *p, _Atomic int64_t *missing_since, int result, const wb_error *error)
 {
-    wb_pipeline *p = w->pipeline;
     int64_t since = 0, now;
     if (result != WB_FATAL || error->cause != WB_CAUSE_MISSING || !p->missing_patience)
         return 0;
     now = wb_clock_monotonic();
-    return atomic_compare_exchange_strong(&p->missing_since, &since, now) || now - since < p->missing_patience;
+    return atomic_compare_exchange_strong(missing_since, &since, now) || now - since < p->missing_patience;
+}
+
+static void found(_Atomic int64_t *missing_since)
+{
+    if (atomic_load_explicit(missing_since, memory_order_relaxed))
+        atomic_store(missing_since, 0);
+}
+
+int wb_distrust_waits(wb_worker *w, int result, const wb_error *error)
+{
+    return waits(w->pipeline, &w->pipeline->missing_since, result, error);
 }
 
 void wb_distrust_found(wb_worker *w)
 {
-    if (atomic_load_explicit(&w->pipeline->missing_since, memory_order_relaxed))
-        atomic_store(&w->pipeline->missing_since, 0);
+    found(&w->pipeline->missing_since);
+}
+
+int wb_distrust_apart_waits(wb_worker *w, int result, const wb_error *error)
+{
+    return waits(w->pipeline, &w->pipeline->apart_missing_since, result, error);
+}
+
+void wb_distrust_apart_found(wb_worker *w)
+{
+    found(&w->pipeline->apart_missing_since);
 }
 
 int wb_distrust(wb_worker *w, int result, wb_error *error)

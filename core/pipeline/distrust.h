@@ -30,4 +30,9 @@ int wb_distrust_waits(wb_worker *w, int result, const wb_error *error);
 /** The tables are there, as a batch or a new session shows. */
 void wb_distrust_found(wb_worker *w);
 
+/** The same of the deduplication store (apart.h), whose sessions no handler has. */
+int wb_distrust_apart_waits(wb_worker *w, int result, const wb_error *error);
+/** Its table is there: it answered what was asked of it. */
+void wb_distrust_apart_found(wb_worker *w);
+
 #endif

@@ -70,8 +70,9 @@ typedef struct wb_pipeline {
     /* Told of each message that is stored to wait; the poller sleeps by it. */
     wb_alarm alarm;
     wb_breaker store_breaker, fetch_breaker, dispatch_breaker;
-    /* When a table was first seen not to be there, monotonic; 0: all are. */
-    _Atomic int64_t missing_since;
+    /* When a table was first seen not to be there, monotonic; 0: all are. The deduplication store has its own: what one
+     * of the two databases answers says nothing of the other. */
+    _Atomic int64_t missing_since, apart_missing_since;
     /* Set when a message came back whose operations are parked: the sweeper tries them all. */
     atomic_int sweep_parked;
     /* The database's time is wb_clock_steady() plus the first at most, and plus the second at least: many

@@ -26,6 +26,7 @@
 #include "core/pipeline/admit.h"
 #include "core/pipeline/apart.h"
 #include "core/pipeline/batch.h"
+#include "core/pipeline/distrust.h"
 #include "core/pipeline/marks.h"
 #include "core/pipeline/move.h"
 #include "core/pipeline/scout.h"
@@ -1979,9 +1980,12 @@ static void test_a_batch_is_underway(void **state)
 /* ---- ids that go to another store -------------------------------------------------------- */
 
 static int takes_ids; /* the other store does */
+static int has_no_table; /* it has not, for now */
 
 static int take_ids(wb_error *error)
 {
+    if (has_no_table)
+        return wb_error_set(error, WB_FATAL, WB_CAUSE_MISSING, 0, "no such table");
     return takes_ids ? WB_OK : wb_error_set(error, WB_REJECT, WB_CAUSE_TOO_LARGE, 0, "not this one");
 }
 
@@ -2003,7 +2007,16 @@ static int outbox_forget(wb_storage_session *s, const wb_claim *done, size_t cou
     return wb_error_set(error, WB_REJECT, WB_CAUSE_TOO_LARGE, 0, "not this one");
 }
 
-static const wb_persistence_ops other_store = { .struct_size = sizeof other_store, .find = apart_find,
+static int apart_open(wb_persistence *persistence, wb_storage_session **ret_session, wb_error *error)
+{
+    (void)persistence;
+    int r = take_ids(error);
+    if (r == WB_OK)
+        *ret_session = (wb_storage_session *)&worker;
+    return r;
+}
+
+static const wb_persistence_ops other_store = { .struct_size = sizeof other_store, .open = apart_open, .find = apart_find,
                                                 .remember = apart_remember };
 static const wb_persistence_ops outbox_of_ids = { .struct_size = sizeof outbox_of_ids, .forget = outbox_forget };
 
@@ -2044,6 +2057,75 @@ static void test_a_store_apart_blames_nobody(void **state)
     assert_int_equal(worker.apart.remembered.count, 1);
     forget_another_store();
     wb_batch_drop_all(&worker);
+}
+
+/* One id to be asked for, and one to be told. */
+static void ask_and_tell(void)
+{
+    wb_item *asked = wb_batch_hold(&worker, &incoming[0], &entries[0]), *told = wb_batch_hold(&worker, &incoming[1], &entries[0]);
+    worker.claimed[0] = asked;
+    worker.claims[0] = (wb_claim){ asked->id, asked->id_size, 0 };
+    worker.claim_count = 1;
+    wb_apart_add(&worker, told);
+}
+
+static void expect_table(int is_there, int asked, int settled, int connected)
+{
+    wb_error error = { 0 };
+    has_no_table = !is_there;
+    assert_int_equal(wb_apart_ask(&worker, &error), asked);
+    assert_int_equal(wb_apart_settle(&worker, &error), settled);
+    worker.apart.session = NULL;
+    assert_int_equal(wb_apart_connect(&worker, &error), connected);
+    worker.apart.session = (wb_storage_session *)&worker;
+}
+
+/* A migration renames it for some seconds: who gave up at once would end an endpoint for good that exits then. */
+static void test_a_table_apart_is_waited_for(void **state)
+{
+    (void)state;
+    use_another_store();
+    takes_ids = 1;
+    ask_and_tell();
+    expect_table(0, WB_FATAL, WB_FATAL, WB_FATAL); /* nobody waits for any table */
+    pipeline.missing_patience = 10 * WB_SECOND;
+    expect_table(0, WB_RETRY, WB_RETRY, WB_NOT_CONNECTED);
+    assert_true(wb_dependency_is_away(&pipeline.apart_server));
+    assert_int_equal(worker.apart.done.count, 1);
+
+    /* nor for ever, whatever the other database has; a session that opens has not seen the table, either */
+    pipeline.apart_missing_since -= 10 * WB_SECOND;
+    wb_distrust_found(&worker);
+    expect_table(0, WB_FATAL, WB_FATAL, WB_FATAL);
+    has_no_table = 0;
+    worker.apart.session = NULL;
+    assert_int_equal(wb_apart_connect(&worker, &(wb_error){ 0 }), WB_OK);
+    assert_int_not_equal(pipeline.apart_missing_since, 0);
+
+    /* once it has answered it is waited for anew */
+    worker.apart.done.count = 0;
+    assert_int_equal(wb_apart_ask(&worker, &(wb_error){ 0 }), WB_OK);
+    assert_int_equal(pipeline.apart_missing_since, 0);
+    expect_table(0, WB_RETRY, WB_OK, WB_NOT_CONNECTED);
+    wb_waiter_leave(&worker.apart.server);
+    has_no_table = 0;
+    forget_another_store();
+    wb_batch_drop_all(&worker);
+}
+
+/* What the store is asked does not depend on which of the two is without its table. */
+static void test_a_table_of_the_other_database(void **state)
+{
+    wb_error error = { .cause = WB_CAUSE_MISSING };
+    (void)state;
+    pipeline.missing_patience = 10 * WB_SECOND;
+    assert_true(wb_distrust_waits(&worker, WB_FATAL, &error));
+    pipeline.missing_since -= 10 * WB_SECOND;
+    wb_distrust_apart_found(&worker);
+    assert_false(wb_distrust_waits(&worker, WB_FATAL, &error));
+    assert_true(wb_distrust_apart_waits(&worker, WB_FATAL, &error));
+    error.cause = WB_CAUSE_REFUSED;
+    assert_false(wb_distrust_apart_waits(&worker, WB_FATAL, &error));
 }
 
 /* Only what has a record of its own that says that it was handled. */
@@ -2147,6 +2229,8 @@ int main(void)
         TEST(test_what_is_for_good_is_asked_once),
         TEST(test_a_failed_acknowledgement_ends_the_session),
         TEST(test_a_store_apart_blames_nobody),
+        TEST(test_a_table_apart_is_waited_for),
+        TEST(test_a_table_of_the_other_database),
         TEST(test_whose_id_goes_to_the_store_apart),
         TEST(test_turns),
         TEST(test_turns_of_a_key),
