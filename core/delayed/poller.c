@@ -14,6 +14,8 @@
 #define LOOK_EVERY (1 * WB_SECOND)
 /* A store that is only drained: by then, those that still use it have their own poller. */
 #define DRAIN_EVERY (60 * WB_SECOND)
+/* One that is not there: mostly nobody has ever stored anything here, and each look is an error in the server's log. */
+#define ABSENT_LONGEST (3600 * WB_SECOND)
 /* Between two looks whether an endpoint that gave up was started again. */
 #define REST (200 * WB_MILLISECOND)
 /* Between two looks at what somebody has locked. */
@@ -29,6 +31,11 @@
 #define PAUSE_LONGEST (30 * WB_SECOND)
 /* One window, and all tries of it: over before the lease is. */
 #define PATIENCE (10 * WB_SECOND)
+
+static int64_t drain_every(void)
+{
+    return wb_test_period(DRAIN_EVERY);
+}
 
 /* ---- sessions ---------------------------------------------------------------------- */
 
@@ -136,19 +143,40 @@ static void tell_breaker(wb_poller *poller, wb_breaker *breaker, const wb_error 
         wb_breaker_failed(breaker, poller->pipeline, error);
 }
 
-/* A store that is used no longer: mostly nobody has ever stored anything here. */
-static void end_draining(wb_poller *poller, const wb_error *error)
+/* No error where nobody has ever stored anything here, or somebody removed what was empty. */
+static int is_absent(const wb_poller *poller, const wb_error *error)
 {
-    poller->is_done = 1;
-    if (error->cause != WB_CAUSE_MISSING)
-        wb_log_event(WB_LOG_WARNING, "what may wait in the delayed message store cannot be sent",
-                     { "endpoint", poller->pipeline->endpoint }, { "reason", error->text });
+    return error->cause == WB_CAUSE_MISSING && !poller->has_rows;
+}
+
+/* A store that is used no longer is never given up: a migration may have renamed it, somebody may grant what is missing, and nobody
+ * else sends what waits there. */
+static void miss_store(wb_poller *poller, const wb_error *error)
+{
+    const int absent = is_absent(poller, error);
+    if (!poller->has_rows) {
+        poller->pause_first = drain_every();
+        poller->pause_longest = absent ? ABSENT_LONGEST : drain_every();
+    }
+    if (absent || poller->is_told)
+        return;
+    poller->is_told = 1;
+    wb_log_event(WB_LOG_WARNING, "what may wait in the delayed message store cannot be sent, and is looked for again",
+                 { "endpoint", poller->pipeline->endpoint }, { "reason", error->text });
+}
+
+static void met_store(wb_poller *poller)
+{
+    if (poller->is_told)
+        wb_log_event(WB_LOG_INFO, "what waits in the delayed message store can be sent again",
+                     { "endpoint", poller->pipeline->endpoint });
+    poller->is_told = 0;
 }
 
 static void store_failed(wb_poller *poller, wb_breaker *breaker, const wb_error *error)
 {
     if (poller->only_drains && error->result == WB_FATAL)
-        end_draining(poller, error);
+        miss_store(poller, error);
     tell_breaker(poller, breaker, error);
 }
 
@@ -279,6 +307,7 @@ static int look(wb_poller *poller, int64_t *ret_due, int64_t *ret_now, wb_error 
         *ret_now = wb_clock_wall();
     if (r == WB_OK) {
         wb_waiter_met(&poller->database);
+        poller->has_rows = *ret_due != WB_NEVER_DUE;
         wb_pipeline_set_time(p, *ret_now, asked);
         if (*ret_due > *ret_now) /* else it is the fetch that tells */
             wb_breaker_succeeded(&p->fetch_breaker, p);
@@ -324,7 +353,7 @@ static int run_lots(wb_poller *poller, int64_t *ret_due, int64_t *ret_now, wb_er
 
 static int64_t longest_sleep(const wb_poller *poller)
 {
-    return poller->only_drains ? DRAIN_EVERY : LOOK_EVERY;
+    return poller->only_drains ? drain_every() : LOOK_EVERY;
 }
 
 /* Not before somebody has acted. */
@@ -346,14 +375,17 @@ void wb_poller_round(wb_poller *poller, int64_t *ret_until, int64_t *ret_sleep)
         return;
     }
     wb_alarm_clear(&poller->pipeline->alarm);
+    poller->pause_first = PAUSE_FIRST;
+    poller->pause_longest = PAUSE_LONGEST;
     int r = run_lots(poller, &due, &now, &error);
     if (r != WB_OK) {
         fail(poller, r, &error);
         *ret_until = INT64_MIN; /* what is stored meanwhile waits as well */
-        *ret_sleep = wb_clock_backoff(PAUSE_FIRST, poller->failures - 1, PAUSE_LONGEST);
+        *ret_sleep = wb_clock_backoff(poller->pause_first, poller->failures - 1, poller->pause_longest);
         return;
     }
     poller->failures = 0;
+    met_store(poller);
     *ret_until = due;
     *ret_sleep = due - now < longest_sleep(poller) ? due - now : longest_sleep(poller);
 }
@@ -377,6 +409,12 @@ void wb_poller_finish(wb_poller *poller)
 
 /* ---- the thread -------------------------------------------------------------------- */
 
+/* As one did that was broken on purpose. */
+static int gives_up(const wb_poller *poller)
+{
+    return (poller->failures && wb_bug("poller_gives_up")) || (poller->only_drains && wb_bug("end_of_store"));
+}
+
 static void *poller_main(void *argument)
 {
     wb_poller *poller = argument;
@@ -384,11 +422,9 @@ static void *poller_main(void *argument)
     int64_t until, sleep;
 
     wb_poller_init(poller);
-    poller->is_done |= poller->only_drains && wb_bug("end_of_store");
-    while (!p->stop && !poller->is_done) {
+    while (!p->stop && !gives_up(poller)) {
         wb_poller_round(poller, &until, &sleep);
-        poller->is_done |= poller->failures && wb_bug("poller_gives_up");
-        if (!p->stop && !poller->is_done)
+        if (!p->stop && !gives_up(poller))
             wb_alarm_sleep(&p->alarm, until, sleep);
     }
     wb_poller_finish(poller);

@@ -14,7 +14,7 @@ typedef struct wb_poller {
     wb_pipeline *pipeline;
     wb_lot_policy policy; /* the owner is made by init */
     /** Nothing is stored any more (another delays now): what waits is sent, seldom looked for, and
-     *  a table that is not there is no error. */
+     *  a table that is not there is no error, but where something was seen to wait in it. */
     int only_drains;
 
     pthread_t thread;
@@ -24,7 +24,9 @@ typedef struct wb_poller {
     wb_lot lot;
     wb_storage_session *storage; /* NULL: not open */
     wb_outlet outlet;            /* session NULL: not open */
-    int is_done;                 /* there is nothing to drain, for good */
+    int has_rows;                /* something waited when it looked last */
+    int is_told;                 /* that a store which is only drained refuses, by a line */
+    int64_t pause_first, pause_longest; /* ns: what follows a round that fails, and the longest where several do */
     wb_waiter database;          /* an idle endpoint's workers do not notice that it is away */
     unsigned failures;           /* rounds in a row that failed */
 } wb_poller;

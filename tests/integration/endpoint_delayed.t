@@ -102,6 +102,39 @@ sub check_deaths {
     $e->wait_for("$label: and none waits any more", sub { waiting($e) == 0 });
 }
 
+# The broker delays from now on, and rows still wait in the store: whoever renames its table for a while, also when it is looked for
+# first, keeps none of them from being sent. As if it were looked for each half second.
+sub check_change {
+    my ($e) = @_;
+    $e->install;
+    $e->start;
+    $e->send('moved', { id => 'kept', do => [ 'delay 8000', 'send sink T.Soon soon', 'delay 16000', 'send sink T.Late late' ] });
+    $e->wait_for('change: two wait in the store', sub { waiting($e) == 2 });
+    my $started = time;
+    is $e->stop, 0, 'change: it stops';
+    $e->configure(with => '');
+    $e->install;
+    $e->sql('alter table moved_delayed rename to elsewhere');
+    local $ENV{WAYBILL_PERIOD} = 500;
+    $e->start;
+    $e->wait_for('change: the endpoint is at work', sub { $e->log_lines(qr/"endpoint starts"/) == 2 });
+    sleep 2;
+    $e->sql('alter table elsewhere rename to moved_delayed');
+    my ($soon) = $e->collect('sink', 1, 'change: what is due is sent though the table was not there at first');
+    is $soon->{body}, 'soon', 'change: that one';
+    cmp_ok time - $started, '>', 7, 'change: when it is due';
+    is scalar($e->log_lines(qr/delayed message store/)), 0, 'change: nothing is said of a table that may never have been there';
+    $e->sql('alter table moved_delayed rename to elsewhere');
+    $e->wait_for('change: it is, where something was seen to wait', sub { $e->log_lines(qr/level=warning msg="what may wait in the delayed message store cannot be sent, and is looked for again" endpoint=moved .*moved_delayed/) });
+    sleep 2;
+    $e->sql('alter table elsewhere rename to moved_delayed');
+    my ($late) = $e->collect('sink', 1, 'change: and that is sent, too');
+    is $late->{body}, 'late', 'change: the other one';
+    $e->wait_for('change: which is told', sub { $e->log_lines(qr/"what waits in the delayed message store can be sent again" endpoint=moved/) });
+    is scalar($e->log_lines(qr/delayed message store/)), 2, 'change: a line for each';
+    is $e->stop, 0, 'change: it stops';
+}
+
 sub check {
     my ($e, $label, %only) = @_;
     $e->install;
@@ -125,5 +158,6 @@ check(Endpoint->new('sqlite', name => 'orders', files => 'none-', outbox => '', 
 check(Endpoint->new('sqlite', %store, files => 'scope-', outbox => '', mode => 'transaction_scope', scope => 1), 'scope');
 check(Endpoint->new('sqlite+mysql', %store, retries => 0, batch_max => 1), 'store', deaths => 1);
 check(Endpoint->new('amqp+pgsql', %store, with => $by_store), 'store', deaths => 1);
+check_change(Endpoint->new('amqp+pgsql', name => 'moved', program => 'waybill-test', with => $by_store));
 check(Endpoint->new('amqp+pgsql', name => 'native', retries => 1, recover => $retries->('1s')), 'broker');
 done_testing;

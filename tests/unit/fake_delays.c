@@ -21,7 +21,8 @@ static int next_answer(int answers[8], wb_error *error)
     int answer = answers[0];
     memmove(answers, answers + 1, 7 * sizeof answers[0]);
     answers[7] = WB_OK;
-    return answer == WB_OK ? WB_OK : wb_error_set(error, answer, WB_CAUSE_SERVER, 0, "as the test asked");
+    const int cause = fake_store.cause ? fake_store.cause : WB_CAUSE_SERVER;
+    return answer == WB_OK ? WB_OK : wb_error_set(error, answer, cause, 0, "as the test asked");
 }
 
 /* Between begin_fetch() and end_fetch() the session is the store's. */

@@ -42,6 +42,7 @@ typedef struct fake_delays {
     size_t row_max;   /* a larger operation is WB_REJECT; 0: none is */
     /* What the next calls answer, one after the other; WB_OK behind the end. */
     int store_answers[8], next_answers[8], fetch_answers[8], end_answers[8], remove_answers[8], send_answers[8];
+    int cause; /* of these; 0: WB_CAUSE_SERVER */
     /* A destination that is refused with this cause, one that confirms nothing, and one that is
      * refused while it is sent to for the first so many times. */
     const char *refused;

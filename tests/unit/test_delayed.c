@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "core/base/clock.h"
+#include "core/base/log.h"
 #include "core/config/units.h"
 #include "core/delayed/poller.h"
 #include "core/message/header_names.h"
@@ -1359,17 +1360,140 @@ static void test_breaker_of_a_store_that_is_drained(void **state)
 {
     (void)state;
     fake_store.next_answers[0] = fake_store.next_answers[1] = WB_NOT_CONNECTED;
-    fake_store.next_answers[2] = WB_FATAL;
     poller.only_drains = 1;
     poll_once();
     assert_false(pipeline.fetch_breaker.armed);
-    assert_false(poller.is_done);
     poller.only_drains = 0;
     poll_once();
     assert_true(pipeline.fetch_breaker.armed);
+}
+
+static char said[4000]; /* the log, since it was looked at last */
+
+static void note_said(void *argument, int level, const char *line, size_t size)
+{
+    const size_t used = strlen(said);
+    (void)argument, (void)level, (void)size;
+    (void)snprintf(said + used, sizeof said - used, "%s\n", line);
+}
+
+static unsigned count_said(const char *text)
+{
+    unsigned count = 0;
+    for (const char *at = said; (at = strstr(at, text)); at++)
+        count++;
+    said[0] = '\0';
+    return count;
+}
+
+static void begin_draining(void)
+{
+    said[0] = '\0';
+    wb_log_set_writer(note_said, NULL);
     poller.only_drains = 1;
+}
+
+#define CANNOT "level=warning msg=\"what may wait in the delayed message store cannot be sent, and is looked for again\""
+#define CAN_AGAIN "msg=\"what waits in the delayed message store can be sent again\""
+
+static void expect_refusal(int cause, int64_t sleep, unsigned lines)
+{
+    fake_store.cause = cause;
+    fake_store.next_answers[0] = WB_FATAL;
     poll_once();
-    assert_true(poller.is_done);
+    assert_int_equal(poll_sleep, sleep);
+    assert_int_equal(count_said(CANNOT), lines);
+}
+
+/* Most have never had one: it is looked for ever more seldom, and nothing is said. It is there one day all the same: somebody renamed
+ * it for the moment in which it was looked for first. */
+static void test_a_store_that_is_absent(void **state)
+{
+    static const int64_t minutes[] = { 1, 2, 4, 8, 16, 32, 60, 60 };
+    (void)state;
+    begin_draining();
+    for (size_t i = 0; i < sizeof minutes / sizeof *minutes; i++)
+        expect_refusal(WB_CAUSE_MISSING, minutes[i] * 60 * WB_SECOND, 0);
+    assert_int_equal(fake_store.storage_open, 0);
+    fake_delays_add("q", "kept", fake_store.now);
+    poll_once();
+    assert_int_equal(fake_store.sent_count, 1);
+    expect_refusal(WB_CAUSE_MISSING, 60 * WB_SECOND, 0); /* it was empty: whoever removed it may */
+    wb_log_set_writer(NULL, NULL);
+}
+
+/* What is seen to wait is owed, and nobody else sends it. */
+static void test_a_store_with_rows_is_not_given_up(void **state)
+{
+    static const int causes[] = { WB_CAUSE_MISSING, WB_CAUSE_REFUSED };
+    (void)state;
+    begin_draining();
+    fake_delays_add("q", "owed", fake_store.now + 3600 * WB_SECOND);
+    for (size_t i = 0; i < 2; i++) {
+        poll_once();
+        assert_int_equal(poll_sleep, 60 * WB_SECOND);
+        expect_refusal(causes[i], 500 * WB_MILLISECOND, 1);
+        expect_refusal(causes[i], 1000 * WB_MILLISECOND, 0);
+        for (int more = 0; more < 10; more++)
+            expect_refusal(causes[i], poll_sleep < 16 * WB_SECOND ? 2 * poll_sleep : 30 * WB_SECOND, 0);
+        poll_once();
+        assert_int_equal(count_said(CAN_AGAIN), 1);
+    }
+    fake_store.now += 3600 * WB_SECOND;
+    poll_once();
+    assert_int_equal(fake_store.sent_count, 1);
+    assert_int_equal(count_said(CAN_AGAIN), 0);
+    wb_log_set_writer(NULL, NULL);
+}
+
+/* A privilege that is missing from the beginning: something may wait there, and a line says so. */
+static void test_a_store_that_refuses_is_asked_again(void **state)
+{
+    (void)state;
+    begin_draining();
+    for (int i = 0; i < 3; i++)
+        expect_refusal(WB_CAUSE_REFUSED, 60 * WB_SECOND, i == 0);
+    fake_delays_add("q", "kept", fake_store.now);
+    poll_once();
+    assert_int_equal(fake_store.sent_count, 1);
+    assert_int_equal(count_said(CAN_AGAIN), 1);
+    wb_log_set_writer(NULL, NULL);
+}
+
+/* It may look, and not take: that is one affair, whatever looking says in between. */
+static void test_a_store_that_gives_nothing(void **state)
+{
+    (void)state;
+    begin_draining();
+    fake_store.cause = WB_CAUSE_REFUSED;
+    fake_delays_add("q", "kept", fake_store.now);
+    for (int i = 0; i < 3; i++) {
+        fake_store.fetch_answers[0] = WB_FATAL;
+        poll_once();
+        assert_int_equal(count_said("delayed message store"), i == 0);
+    }
+    poll_once();
+    assert_int_equal(fake_store.sent_count, 1);
+    assert_int_equal(count_said(CAN_AGAIN), 1);
+    wb_log_set_writer(NULL, NULL);
+}
+
+/* A store that is used is looked for as ever, and so is one that is drained when it is the broker that refuses. */
+static void test_other_refusals_have_other_pauses(void **state)
+{
+    (void)state;
+    fake_store.cause = WB_CAUSE_MISSING;
+    fake_store.next_answers[0] = WB_FATAL;
+    poll_once();
+    assert_int_equal(poll_sleep, 500 * WB_MILLISECOND);
+    assert_true(pipeline.fetch_breaker.armed);
+    begin_draining();
+    fake_delays_add("q", "now", fake_store.now);
+    fake_store.send_answers[0] = WB_FATAL;
+    poll_once();
+    assert_int_equal(poll_sleep, WB_SECOND);
+    assert_int_equal(count_said("delayed message store"), 0);
+    wb_log_set_writer(NULL, NULL);
 }
 
 /* What is due is locked by somebody: it is not asked for without a pause. */
@@ -1850,6 +1974,11 @@ int main(void)
         EACH(test_breaker_forgets),
         EACH(test_breaker_forgets_between_lots),
         EACH(test_breaker_of_a_store_that_is_drained),
+        EACH(test_a_store_that_is_absent),
+        EACH(test_a_store_with_rows_is_not_given_up),
+        EACH(test_a_store_that_refuses_is_asked_again),
+        EACH(test_a_store_that_gives_nothing),
+        EACH(test_other_refusals_have_other_pauses),
         EACH(test_locked_rows_are_waited_for),
         EACH(test_clock_of_delays),
         EACH(test_database_sets_its_clock),
