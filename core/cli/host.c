@@ -28,7 +28,7 @@
 #define FIRST_TRIALS WB_SECOND
 /* A drain that is told to stop is worth so long a wait for what servers say of what is left. */
 #define LAST_ANSWER (5 * WB_SECOND)
-/* A trial of an endpoint that was never started is worth so long a wait when the program stops. */
+/* A trial is worth so long a wait when the program stops: nothing is in flight in it. */
 #define LAST_TRIALS (300 * WB_MILLISECOND)
 /* Closing plugins is no work in flight: it gets so long even when the time is over. */
 #define CLOSING WB_SECOND
@@ -327,6 +327,12 @@ static int look_at_all(cli_host *host)
     return code;
 }
 
+static void mind_overdue(cli_host *host)
+{
+    if (cli_overdue_is_there(host->hosted, host->count))
+        cli_overdue_end(host->hosted, host->count, &host->guard);
+}
+
 static int work(cli_host *host)
 {
     int code = EX_OK, drained = -1;
@@ -339,8 +345,7 @@ static int work(cli_host *host)
         answer_signals(host);
         cli_guard_sleep(&host->guard, LOOK_EVERY);
         code = look_at_all(host);
-        if (cli_overdue_is_there(host->hosted, host->count))
-            cli_overdue_end(host->hosted, host->count, &host->guard);
+        mind_overdue(host);
         if (code == EX_OK)
             drained = cli_drain_look(&host->drain, host->hosted, host->count, wb_clock_monotonic());
     }
@@ -358,45 +363,51 @@ static int has_trial(const cli_hosted *one)
     return one->trial && !wb_trial_has_ended(one->trial);
 }
 
-static int has_ended(const cli_hosted *one)
+static int is_at_work(const cli_hosted *one)
 {
-    return (!one->endpoint || wb_endpoint_has_ended(one->endpoint)) && !has_trial(one);
-}
-
-/* Nothing is in flight where nothing was started: a server that does not answer holds up nobody. */
-static int64_t choose_patience(const cli_hosted *one)
-{
-    int64_t patience = one->setup->config->shutdown_timeout;
-    return cli_wait_is_on(one) && patience > LAST_TRIALS ? LAST_TRIALS : patience;
+    return one->endpoint && !wb_endpoint_has_ended(one->endpoint);
 }
 
 static void begin_stop(cli_host *host)
 {
     int64_t now = wb_clock_monotonic();
-    cli_guard_limit(&host->guard, now + longest_patience(host));
+    const int64_t longest = longest_patience(host);
+    cli_guard_limit(&host->guard, now + longest);
+    host->trials_deadline = now + (longest < LAST_TRIALS ? longest : LAST_TRIALS);
     for (size_t i = 0; i < host->count; i++) {
         cli_hosted *one = &host->hosted[i];
-        one->deadline = now + choose_patience(one);
+        one->deadline = now + one->setup->config->shutdown_timeout;
         if (one->endpoint)
             wb_endpoint_stop(one->endpoint);
     }
 }
 
-/* How many are waited for, having time left; *ret_late: how many have none. */
+/* How many are waited for, having time left; *ret_late: how many have none. A trial, of one that waits for its servers or that gave
+ * up, is never late: nothing is in flight in it, and a server that does not answer holds up nobody. */
 static size_t count_unfinished(const cli_host *host, size_t *ret_late)
 {
     size_t waiting = 0;
     int64_t now = wb_clock_monotonic();
     *ret_late = 0;
     for (size_t i = 0; i < host->count; i++) {
-        if (has_ended(&host->hosted[i]))
-            continue;
-        if (now < host->hosted[i].deadline)
-            waiting++;
-        else if (!cli_wait_is_on(&host->hosted[i]))
+        const cli_hosted *one = &host->hosted[i];
+        if (is_at_work(one) && now >= one->deadline)
             (*ret_late)++;
+        else if (is_at_work(one) || (has_trial(one) && now < host->trials_deadline))
+            waiting++;
     }
     return waiting;
+}
+
+/* As while they run: handlers that take long are named, what was prefetched behind them is given away, and one beyond its
+ * handler_timeout ends the process. What gave up is not started again. */
+static void look_after_all(cli_host *host)
+{
+    wb_error ignored = { 0 };
+    for (size_t i = 0; i < host->count; i++)
+        if (host->hosted[i].endpoint)
+            (void)wb_endpoint_look(host->hosted[i].endpoint, &ignored);
+    mind_overdue(host);
 }
 
 /* Whoever is still at work when the time is over is as if killed: nothing is lost, and it runs
@@ -408,6 +419,7 @@ static void stop(cli_host *host)
     tell_pulse(host, 1);
     while (count_unfinished(host, &late)) {
         cli_guard_sleep(&host->guard, LOOK_EVERY_STOPPING);
+        look_after_all(host);
         tell_pulse(host, 1);
         answer_signals(host);
     }
@@ -418,16 +430,11 @@ static void stop(cli_host *host)
 
 /* ---- end -------------------------------------------------------------------------------- */
 
-/* Its thread waits for a server that does not answer, and may do so for long. */
-static int is_abandoned(const cli_hosted *one)
-{
-    return has_trial(one) && cli_wait_is_on(one);
-}
-
+/* A trial that still runs waits for a server that does not answer, and may do so for long: it is abandoned. */
 static void join_one(cli_hosted *one)
 {
     wb_error error = { 0 };
-    if (one->trial && !is_abandoned(one)) {
+    if (one->trial && !has_trial(one)) {
         (void)wb_trial_end(one->trial, NULL, &error); /* nobody needs to know any more */
         one->trial = NULL;
     }

@@ -33,6 +33,7 @@ typedef struct cli_host {
     cli_watch watch;
     int is_asking; /* a thread of it, for longer than it is waited for */
     int install;
+    int64_t trials_deadline; /* of a stop: so long trials are waited for */
     cli_drain drain; /* idle and patience are the caller's */
 } cli_host;
 

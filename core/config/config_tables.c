@@ -174,7 +174,8 @@ static const wb_option endpoint_options[] = {
       .since = "1.0",
       .summary = "how long one call of a handler may take before the program ends for it",
       .help = "Nothing takes a thread back that hangs. A line names the message, the other workers finish what they have in "
-              "hand, 2 s at most, and the program ends with 70, to be started again by whoever looks after it. The message "
+              "hand, 2 s at most, and the program ends with 70, to be started again by whoever looks after it; while it stops, "
+              "too, where that comes before shutdown_timeout. The message "
               "comes again, and goes to the error queue as one whose handler crashes: one that always hangs ends the program "
               "6 times (immediate_retries + 1 times where that is more), without an outbox 19 times (one less than the broker "
               "hands it out where that is fewer), and the service manager has to allow for that. With "

@@ -13,7 +13,7 @@ use Time::HiRes qw(time sleep);
 use Endpoint;
 
 Endpoint::under_servers('pgsql');
-my @cases = qw(slow once spin company each plain refused watchdog);
+my @cases = qw(slow once spin company stopped patient each plain refused watchdog);
 my $deadly = qr/its handler seems to end the process/;
 my $over = qr/level=error msg="a handler takes longer than handler_timeout" endpoint=(\S+) worker=\d+ message_id=(\S+) type=Test\.Do seconds=\d+$/;
 my $limits = 'slow_handler = "300ms"; handler_timeout = "1s";';
@@ -105,6 +105,51 @@ sub check_company {
     is_deeply [ $e->attempts('late') ], [1], 'company: at once';
     $e->wait_for('company: the other comes again', sub { $e->effects('hangs-company') == 1 });
     is $e->stop, 0, 'company: it stops';
+}
+
+# A stop looks after handlers, too: one beyond its limit does not hold it up, and its attempt is counted.
+sub check_stopped {
+    my $e = endpoint('stopped', shutdown_timeout => '1h');
+    my @ids = among($e, 'hangs-stopped', "wait $e->{dir}/never");
+    my ($deaths, $code) = (0);
+    while ($deaths < 7) {
+        my $pid = $e->start;
+        $e->wait_for('stopped: it hangs, or is in the error queue', sub { (my @calls = $e->attempts('hangs-stopped')) > $deaths || $e->depth('error') }, 60);
+        last if $e->depth('error');
+        my $slow = () = $e->log_lines(qr/"a handler takes long" .*message_id=hangs-stopped/);
+        kill 'TERM', $pid;
+        $code = $e->await_exit($pid, 20);
+        last if ($code // '') ne 70;
+        cmp_ok scalar($e->log_lines(qr/"a handler takes long" .*message_id=hangs-stopped/)), '>', $slow, 'stopped: lines name it' if !$deaths++;
+        $e->{processes} = [];
+    }
+    is $code, 70, 'stopped: a stop ends with 70 after handler_timeout, not with 75 after shutdown_timeout';
+    is $deaths, 6, 'stopped: each time counts';
+    is named($e, 'hangs-stopped'), $deaths, 'stopped: each time a line names it';
+    settle($e, 'stopped', @ids);
+    is $e->effects('hangs-stopped'), 0, 'stopped: it has no effect';
+    is $e->stop, 0, 'stopped: and without it a stop ends with 0';
+}
+
+# The other way round it is 75, as ever; one within its limits is finished, and was named.
+sub check_patient {
+    my $e = endpoint('patient', with => 'slow_handler = "300ms"; handler_timeout = "1min";', shutdown_timeout => '2s');
+    $e->send('patient', { id => 'returns', do => "wait $e->{dir}/go" });
+    my $pid = $e->start;
+    $e->wait_for('patient: one takes long', sub { $e->attempts('returns') });
+    kill 'TERM', $pid;
+    $e->wait_for('patient: while it stops a line says so', sub { $e->log_lines(qr/"a handler takes long" .*message_id=returns/) });
+    Endpoint::write_file("$e->{dir}/go", '');
+    is $e->await_exit($pid), 0, 'patient: it is waited for';
+    $e->{processes} = [];
+    is $e->effects('returns'), 1, 'patient: and done';
+    $e->send('patient', { id => 'hangs-patient', do => "wait $e->{dir}/never" });
+    $pid = $e->start;
+    $e->wait_for('patient: one hangs', sub { $e->attempts('hangs-patient') });
+    kill 'TERM', $pid;
+    is $e->await_exit($pid), 75, 'patient: after shutdown_timeout, where that comes first';
+    $e->{processes} = [];
+    ok scalar($e->log_lines(qr/"a handler takes long" .*message_id=hangs-patient/)), 'patient: a line named what held it up';
 }
 
 sub dies_each_time {

@@ -640,6 +640,24 @@ static void test_overdue(void **state)
     assert_int_equal(fakes[0].sessions + fakes[1].sessions, 0);
 }
 
+/* Nor does a stop take that for something to wait for until its own time is over. */
+static void test_overdue_while_stopping(void **state)
+{
+    (void)state;
+    prepare(1, 0);
+    run();
+    fakes[0].hangs = FAKE_RECEIVE;
+    wb_clock_pause(50 * WB_MILLISECOND, NULL);
+    (void)kill(host, SIGTERM);
+    wait_for_lines("stops: finishing what is in flight", 1);
+    wb_clock_pause(100 * WB_MILLISECOND, NULL);
+    assert_int_equal(waitpid(host, NULL, WNOHANG), 0);
+    shared->is_overdue = 1;
+    assert_between(assert_exit(EX_SOFTWARE), 0, SOON);
+    shared->is_overdue = 0;
+    assert_lines("ends for a handler that does not return", 1);
+}
+
 static void test_hanging_housekeeper(void **state)
 {
     (void)state;
@@ -719,26 +737,44 @@ static void test_restart_verifies_first(void **state)
     assert_stop(EX_OK);
 }
 
-/* A server that does not answer then keeps neither the neighbour nor the signal waiting. */
+/* One that gave up is tried, and its server does not answer. */
+static void run_until_a_trial_hangs(void)
+{
+    run();
+    fakes[0].hangs = FAKE_VERIFY;
+    fakes[0].fatal = FAKE_RECEIVE;
+    wait_for_lines("endpoint is started again\"", 1);
+}
+
+/* That keeps neither the neighbour nor a stop waiting: nothing is in flight there. What it failed with is told, and what is open
+ * is closed. */
 static void test_restart_hangs(void **state)
 {
     (void)state;
-    prepare(1, 0);
-    fakes[0].config.shutdown_timeout = 500 * WB_MILLISECOND;
-    fakes[1].config.on_endpoint_failure = WB_ON_FAILURE_EXIT;
-    run();
-    fakes[0].hangs = FAKE_VERIFY;
-    fakes[0].fatal = FAKE_RECEIVE;
-    wait_for_lines("endpoint is started again\"", 1);
-    fakes[1].fatal = FAKE_RECEIVE;
-    wait_for_lines("endpoint gave up and stays ended", 1);
-    assert_between(assert_stop(EX_TEMPFAIL), 450, SOON);
+    for (int outbox = 0; outbox < 2; outbox++) {
+        prepare(1, outbox);
+        prepare_modules();
+        fakes[1].config.on_endpoint_failure = WB_ON_FAILURE_EXIT;
+        run_until_a_trial_hangs();
+        fakes[1].fatal = FAKE_RECEIVE;
+        wait_for_lines("endpoint gave up and stays ended", 1);
+        assert_between(assert_stop(72), 0, SOON);
+        assert_lines("shutdown_timeout", 0);
+        assert_lines("waybill: endpoint \"orders\": told to fail in receive", 1);
+        for (size_t i = 0; i < ENDPOINTS; i++)
+            assert_int_equal(shared->modules[i].closed, shared->modules[i].opened);
+        assert_int_equal(fakes[1].instances, 0);
+    }
+
+    prepare(1, 0); /* who does have something in flight has its own time for that */
+    fakes[1].config.shutdown_timeout = 900 * WB_MILLISECOND;
+    run_until_a_trial_hangs();
+    fakes[1].hangs = FAKE_RECEIVE;
+    wb_clock_pause(50 * WB_MILLISECOND, NULL);
+    assert_between(assert_stop(EX_TEMPFAIL), 850, SOON);
 
     prepare(1, 0); /* and when it answers in time, nothing is started any more */
-    run();
-    fakes[0].hangs = FAKE_VERIFY;
-    fakes[0].fatal = FAKE_RECEIVE;
-    wait_for_lines("endpoint is started again\"", 1);
+    run_until_a_trial_hangs();
     (void)kill(host, SIGTERM);
     wb_clock_pause(200 * WB_MILLISECOND, NULL);
     fakes[0].hangs = 0;
@@ -1070,6 +1106,7 @@ int main(void)
         cmocka_unit_test_teardown(test_longest_time_counts, kill_host),
         cmocka_unit_test_teardown(test_second_signal, kill_host),
         cmocka_unit_test_teardown(test_overdue, kill_host),
+        cmocka_unit_test_teardown(test_overdue_while_stopping, kill_host),
         cmocka_unit_test_teardown(test_hanging_housekeeper, kill_host),
         cmocka_unit_test_teardown(test_hanging_destroy, kill_host),
         cmocka_unit_test_teardown(test_restart, kill_host),
