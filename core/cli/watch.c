@@ -97,7 +97,6 @@ void cli_watch_look(cli_watch *watch, const cli_hosted *hosted, size_t count, in
         see(watch, &hosted[i], i, is_stopping, &vitals);
         wb_board_put(&watch->board, i, &vitals);
     }
-    wb_listener_look(watch->listener, now);
     if (watch->console)
         note(watch, now);
 }

@@ -9,11 +9,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <microhttpd.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "core/base/alarm.h"
 #include "core/base/arena.h"
 #include "core/base/clock.h"
 #include "core/base/crash.h"
@@ -24,6 +27,8 @@
 #include "core/http/stream.h"
 
 #define BACKLOG 64
+/* Between two looks at who takes too long, and whether a second of the streams is over. */
+#define LOOK_EVERY (100 * WB_MILLISECOND)
 #define CIPHERS "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
 /* A connection, from its begin or its last answer on. */
@@ -47,6 +52,9 @@ struct wb_listener {
     wb_streams *streams; /* likewise */
     char cookie[24];     /* what ours is called: other processes of this host have others, whose ports browsers do not tell apart */
     struct MHD_Daemon *daemon;
+    pthread_t looker;
+    wb_alarm ending; /* ends the looker's sleep */
+    atomic_int is_over;
     pthread_mutex_t lock; /* guards clients: nobody shuts down what is closed, and somebody else's by now */
     client clients[WB_HTTP_CONNECTIONS];
 };
@@ -103,11 +111,11 @@ static void note_answered(void *argument, struct MHD_Connection *connection, voi
     pthread_mutex_unlock(&listener->lock);
 }
 
+/* ---- who takes too long ------------------------------------------------------------------ */
+
 /* The library's own limit begins anew with each byte. */
-void wb_listener_look(wb_listener *listener, int64_t now)
+static void cut_off(wb_listener *listener, int64_t now)
 {
-    if (!listener)
-        return;
     pthread_mutex_lock(&listener->lock);
     for (size_t i = 0; i < WB_HTTP_CONNECTIONS; i++) {
         client *one = &listener->clients[i];
@@ -115,8 +123,32 @@ void wb_listener_look(wb_listener *listener, int64_t now)
             (void)shutdown(one->fd, SHUT_RDWR);
     }
     pthread_mutex_unlock(&listener->lock);
-    if (listener->streams)
-        wb_streams_look(listener->streams, now);
+}
+
+/* A thread, since the library's has no clock for others, and who starts endpoints waits for their servers, perhaps for long. */
+static void *look(void *argument)
+{
+    wb_listener *listener = argument;
+    while (!atomic_load(&listener->is_over)) {
+        const int64_t now = wb_clock_monotonic();
+        cut_off(listener, now);
+        if (listener->streams)
+            wb_streams_look(listener->streams, now);
+        wb_alarm_sleep(&listener->ending, INT64_MIN, LOOK_EVERY);
+    }
+    return NULL;
+}
+
+static int start_looking(wb_listener *listener)
+{
+    return pthread_create(&listener->looker, NULL, look, listener) == 0;
+}
+
+static void end_looking(wb_listener *listener)
+{
+    atomic_store(&listener->is_over, 1);
+    wb_alarm_ring(&listener->ending);
+    pthread_join(listener->looker, NULL);
 }
 
 /* ---- what is answered -------------------------------------------------------------------- */
@@ -391,6 +423,7 @@ static wb_listener *make(const wb_http_config *config, wb_board *board, wb_conso
     listener->console = console;
     listener->streams = console ? wb_streams_make(board) : NULL;
     (void)snprintf(listener->cookie, sizeof listener->cookie, "waybill-%.8s", strrchr(config->listen, ':') + 1);
+    wb_alarm_init(&listener->ending);
     pthread_mutex_init(&listener->lock, NULL);
     for (size_t i = 0; i < WB_HTTP_CONNECTIONS; i++)
         listener->clients[i].fd = -1;
@@ -400,6 +433,7 @@ static wb_listener *make(const wb_http_config *config, wb_board *board, wb_conso
 static void discard(wb_listener *listener)
 {
     wb_streams_free(listener->streams);
+    wb_alarm_free(&listener->ending);
     pthread_mutex_destroy(&listener->lock);
     free(listener);
 }
@@ -414,12 +448,18 @@ int wb_listener_start(const wb_http_config *config, wb_board *board, wb_console 
     if (r != WB_OK)
         return r;
     wb_listener *listener = make(config, board, console);
+    if (!start_looking(listener)) {
+        (void)close(fd);
+        discard(listener);
+        return refuse(error, config, WB_CAUSE_OTHER, 0, "no thread could be started");
+    }
     listener->daemon = start_daemon(listener, fd);
     if (listener->daemon) {
         *ret_listener = listener;
         return WB_OK;
     }
     (void)close(fd);
+    end_looking(listener);
     discard(listener);
     return refuse(error, config, WB_CAUSE_CONFIG, 0,
                   config->key ? "certificate and key are of no use, or do not belong together" : "no thread could be started");
@@ -430,6 +470,7 @@ void wb_listener_stop(wb_listener *listener)
 {
     if (!listener)
         return;
+    end_looking(listener);
     if (listener->console) {
         wb_desk_close(listener->console->desk);
         wb_streams_end(listener->streams);
@@ -445,11 +486,6 @@ int wb_listener_start(const wb_http_config *config, wb_board *board, wb_console 
     (void)config, (void)board, (void)console;
     *ret_listener = NULL;
     return wb_error_set(error, WB_FATAL, WB_CAUSE_CONFIG, 0, "this waybill was built without libmicrohttpd");
-}
-
-void wb_listener_look(wb_listener *listener, int64_t now)
-{
-    (void)listener, (void)now;
 }
 
 void wb_listener_stop(wb_listener *listener)

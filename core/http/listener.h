@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The listener: answers by HTTP what the board (core/metrics/board.h) says. One thread of its own, which shares nothing with workers.
+ * The listener: answers by HTTP what the board (core/metrics/board.h) says. Two threads of its own, which share nothing with workers:
+ * one answers, one minds the time, whatever the main thread waits for.
  *
  *   /metrics         OpenMetrics text
  *   /status          JSON
@@ -34,9 +35,7 @@ typedef struct wb_listener wb_listener;
 /** Listen, and answer from now on. Configuration, board and console (NULL: there is none), whose desk is open, live longer.
  *  @return WB_OK, or WB_FATAL with the reason: WB_CAUSE_CONFIG where the address or the certificate is of no use. */
 int wb_listener_start(const wb_http_config *config, wb_board *board, wb_console *console, wb_listener **ret_listener, wb_error *error);
-/** Cut off who takes too long. Some ten times a second, with the time (monotonic); any one thread. */
-void wb_listener_look(wb_listener *listener, int64_t now);
-/** Close the console's desk and all connections, and end the thread. NULL is allowed. */
+/** Close the console's desk and all connections, and end the threads. NULL is allowed. */
 void wb_listener_stop(wb_listener *listener);
 
 #endif

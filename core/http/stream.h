@@ -3,7 +3,7 @@
  * Server-sent events: how the process is, once a second, to a few who look on. Each stream ends after a while, before the listener would
  * cut it off, and the browser asks for the next one by itself: who has gone away is not kept.
  *
- * Threads: the listener's opens and writes; the main thread says when a second is over.
+ * Threads: one of the listener's opens and writes; the other says when a second is over.
  */
 #ifndef WB_HTTP_STREAM_H
 #define WB_HTTP_STREAM_H

@@ -124,6 +124,33 @@ undef @slow;
 @slow = map { connection('GET') } 1 .. 40;
 is $e->stop, 0, 'it stops, whoever asks';
 undef @slow;
+
+# ---- while it starts, and its broker takes the connection and says nothing: as if each had four seconds ---------------
+my $silent = IO::Socket::INET->new(Listen => 16, LocalAddr => '127.0.0.1', LocalPort => 0) or die "listen: $@\n";
+my $starts = Endpoint->new('sqlite+sqlite', name => 'starts', program => 'waybill-test', shutdown_timeout => '1s',
+    transport_group => qq(transport = { plugin = "amqp"; host = "127.0.0.1"; port = @{[ $silent->sockport ]}; user = "guest"; password = "guest"; connect_timeout = "50s"; };),
+    top => qq(http = { listen = "127.0.0.1:$port"; };\nconsole = { };\n));
+SKIP: {
+    skip 'amqp is not built', 6 if !-e "$Endpoint::build/plugins/transport/amqp";
+    $ENV{WAYBILL_PERIOD} = 4000;
+    $starts->start;
+    $starts->wait_for('it answers', sub { (ask('/health/live'))[0] eq '200' });
+    is +(ask('/health/ready'))[0], '503', 'that it is not ready';
+    my $stream = connection("GET /api/events HTTP/1.1\r\nHost: 127.0.0.1:$port\r\n\r\n");
+    local $SIG{ALRM} = sub { die "no events\n" };
+    alarm 30;
+    my @events;
+    while (@events < 3) { my $line = <$stream> // last; push @events, decode_json($1) if $line =~ /^data: (.*)/ }
+    alarm 0;
+    is_deeply [ map { $_->{endpoints}[0]{state} } @events ], [qw(starting starting starting)], 'who looks on is told, second after second';
+    @slow = map { connection('GET') } 1 .. 60;
+    my ($byte, $since) = ('', time);
+    $starts->wait_for('who is slow is cut off', sub { $_ && $_->send('x') for @slow; !grep { $_ && (!defined $_->blocking(0) || !defined sysread($_, $byte, 1)) } @slow }, 20);
+    is +(ask('/health/live'))[0], '200', 'so that others are answered';
+    ok $starts->is_alive && !$starts->log_lines(qr/endpoint starts/), 'and it starts, still';
+    is $starts->stop, 75, 'a stop ends it';
+    undef @slow;
+}
 delete $ENV{WAYBILL_PERIOD};
 
 # ---- a place that is taken ---------------------------------------------------------------------
