@@ -2,19 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Deduplication apart from the outbox: queue and business data in SQLite files, ids in PostgreSQL, which
-# crashes, hangs and comes back; and what people see and do about such a store.
+# crashes, hangs and comes back, and whose table goes away; and what people see and do about such a store.
 use strict;
 use warnings;
 use lib "$ENV{top_srcdir}/tests/integration";
 use Test::More;
 use JSON::PP;
+use Time::HiRes qw(sleep time);
 use Endpoint;
 use Servers;
 
 my $plain = 'enabled = true; cleanup_interval = "1s"; sweep_after = "1s";';
 Servers::start('pgsql');
 my $store = qq(store = { plugin = "pgsql"; conninfo = "host=$ENV{PGHOST} port=$ENV{PGPORT} user=$ENV{PGUSER} dbname=$ENV{PGDATABASE}"; connect_timeout = "3s"; };);
-my $e = Endpoint->new('sqlite+sqlite', concurrency => 2, with => 'start = "wait";', outbox => "$plain deduplication = { $store };");
+my $e = Endpoint->new('sqlite+sqlite', concurrency => 2, with => 'start = "wait"; on_endpoint_failure = "exit";', outbox => "$plain deduplication = { $store };");
 
 sub psql {
     my ($text) = @_;
@@ -78,7 +79,36 @@ for my $trouble (qw(killed crash hang)) {
     $e->wait_for("$trouble: copies are done", sub { !$e->depth('orders') });
     is_deeply [ $e->not_once(@before, @away) ], [], "$trouble: copies have none";
 }
+# ---- a migration renames its table for some seconds
+my $table = table();
+my @renamed = ids('renamed', 40);
+psql(qq(alter table "$table" rename to elsewhere));
+send_all(@renamed, @first);
+$e->wait_for('somebody says so', sub { $e->log_lines(qr/level=error msg="cannot go on and tries again".*$table/) });
+sleep 4;
+arrived();
+ok $e->is_alive && !grep({ $e->{out}{$_} } @renamed), 'it is waited for, and nothing is handled that it may know';
+psql(qq(alter table elsewhere rename to "$table"));
+$e->wait_for('renamed: all is done', sub { arrived(); settled() && !grep { !$e->{out}{$_} } @renamed });
+is_deeply [ $e->not_once(@renamed, @first) ], [], 'renamed: one effect each';
+is scalar($e->log_lines(qr/gives up|gave up/)), 0, 'renamed: nobody gave up';
 is $e->depth('error'), 0, 'nothing is in the error queue';
+is $e->stop, 0, 'stops cleanly';
+
+# ---- one that stays away is not waited for without end
+my $pid = $e->start;
+my @dropped = ids('dropped', 4);
+$e->wait_for('it works', sub { $e->log_lines(qr/"endpoint starts"/) >= 3 });
+psql(qq(alter table "$table" rename to elsewhere));
+my $gone = time;
+send_all(@dropped);
+is $e->await_exit($pid), 72, 'dropped: the endpoint ends, as on_endpoint_failure says';
+cmp_ok time - $gone, '>', 9, 'dropped: after ten seconds';
+$e->{processes} = [];
+psql(qq(alter table elsewhere rename to "$table"));
+$e->start;
+$e->wait_for('dropped: all is done', sub { arrived(); settled() && !grep { !$e->{out}{$_} } @dropped });
+is_deeply [ $e->not_once(@dropped) ], [], 'dropped: one effect each';
 is $e->stop, 0, 'stops cleanly';
 
 # ---- clean-up, in both

@@ -80,21 +80,26 @@ for my $e (@all) {
 }
 is $steady->stop, 0, 'the exit code says that all is well';
 
-# ---- the same table on the other databases -----------------------------------------------------------
-for my $other ([ 'sqlite+sqlite', 'alter table "waybill_kept_%s" rename to away', 'alter table away rename to "waybill_kept_%s"' ],
-    $has_mysql ? [ 'sqlite+mysql', 'rename table kept_%s to away', 'rename table away to kept_%s' ] : ()) {
+# ---- the same tables on the other databases, and the one of a deduplication store ---------------------
+for my $other ([ 'sqlite+sqlite', 'alter table "waybill_%s" rename to away', 'alter table away rename to "waybill_%s"' ],
+    $has_mysql ? [ 'sqlite+mysql', 'rename table `%s` to away', 'rename table away to `%s`' ] : ()) {
     my ($pair, $away, $there) = @$other;
     my $e = Endpoint->new($pair, name => 'kept', files => "$pair-", concurrency => 2);
+    (my $store = $e->persistence_text) =~ s/^persistence/store/;
+    my $apart = $store =~ s/(file = ")([^"]+)/$1$2-apart/ ? "$2-apart" : undef;
+    $e->configure(outbox => "enabled = true; deduplication = { $store };");
     $e->install;
     $e->start;
     $e->send('kept', { id => 'before', do => 'send sink T.Out before' });
     $e->wait_for('it works', sub { $e->effects('before') == 1 });
-    for my $which ('dedup', 'pending') {
-        $e->sql(sprintf $away, $which);
+    for my $which ('kept_dedup', 'kept_pending', 'kept dedup_dedup') {
+        my $ask = $apart && $which =~ / / ? sub { Endpoint::Sqlite::run_sql($apart, @_) } : sub { $e->sql(@_) };
+        $ask->(sprintf $away, $which);
         my @ids = map { "$which-$_" } 1 .. 5;
         $e->send('kept', map { { id => $_, do => "send sink T.Out $_" } } @ids);
         sleep 4;
-        $e->sql(sprintf $there, $which);
+        is scalar($e->not_once(@ids)), 5, "$pair, $which: nothing is handled meanwhile";
+        $ask->(sprintf $there, $which);
         my $back = time;
         $e->wait_for("$which was renamed: all are handled", sub { !$e->not_once(@ids) }, 30);
         diag sprintf '%s, %s: at work %.1f s later', $pair, $which, time - $back;

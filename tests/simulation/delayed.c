@@ -243,6 +243,8 @@ static sim_fault enter(wb_storage_session *s, sim_call call, const char *where)
     sim_fault fault = sim_persistence_enter(s, call, where);
     if (s->own.is_open)
         sim_violation("%s() inside a transaction", where);
+    if (fault.result == WB_OK && sim_outage_is_on(SIM_DELAYED_RENAMED))
+        return (sim_fault){ WB_FATAL, WB_CAUSE_MISSING, 0 };
     return fault;
 }
 

@@ -63,6 +63,9 @@ typedef enum {
     SIM_MARKS_LOST,      /* marks are made, and the reply ends with the connection */
     SIM_DATABASE_DOWN,
     SIM_STORE_DOWN, /* that of deduplication */
+    SIM_TABLE_RENAMED,   /* by a migration, for a while: what begins, and marks */
+    SIM_STORE_RENAMED,   /* the table of the deduplication store */
+    SIM_DELAYED_RENAMED, /* and that of delayed messages */
     SIM_BROKER_DOWN,
     SIM_BROKER_NACKS,
     SIM_BROKER_FORBIDS, /* sending, for want of a privilege */

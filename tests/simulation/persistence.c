@@ -30,6 +30,13 @@ static int lost(wb_error *error)
     return wb_error_set(error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0, "the database's connection is lost");
 }
 
+static int is_renamed(const wb_storage_session *s, sim_call call)
+{
+    if (s->endpoint >= SIM_ENDPOINTS_MAX)
+        return sim_outage_is_on(SIM_STORE_RENAMED);
+    return (call == SIM_CALL_BEGIN || call == SIM_CALL_MARK) && sim_outage_is_on(SIM_TABLE_RENAMED);
+}
+
 /* Every call: a scheduling point, then what goes wrong. */
 sim_fault sim_persistence_enter(wb_storage_session *s, sim_call call, const char *where)
 {
@@ -47,6 +54,8 @@ sim_fault sim_persistence_enter(wb_storage_session *s, sim_call call, const char
         sim_broker_excuse_hand(NULL, 0);
         return (sim_fault){ WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0 };
     }
+    if (is_renamed(s, call))
+        return (sim_fault){ WB_FATAL, WB_CAUSE_MISSING, 0 };
     if (s->is_forbidden && call != SIM_CALL_ROLLBACK) {
         sim_broker_excuse_hand(NULL, sim_fault_strikes(call, 0));
         return (sim_fault){ WB_FATAL, WB_CAUSE_REFUSED, 0 };

@@ -33,6 +33,8 @@
 #define PARK_TIME (60 * WB_SECOND)
 #define BREAKER_AFTER (30 * WB_SECOND)
 #define BODY_MAX 65536
+/* The product's. */
+#define MISSING_PATIENCE (10 * WB_SECOND)
 
 typedef struct {
     char name[16];
@@ -151,6 +153,7 @@ static void fill_pipeline(endpoint *e)
         .sweep_after = shape->sweep_after,
         .park_time = PARK_TIME,
         .drain_time = STOP_TIMEOUT / 2,
+        .missing_patience = MISSING_PATIENCE,
         .rate = { .after = shape->rate_after, .wait = shape->rate_wait },
     };
     e->pipeline.origin.tracing = sim_observer_of(e->transport.endpoint);

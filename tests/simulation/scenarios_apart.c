@@ -116,6 +116,16 @@ static void drive_away(void)
     sim_scene_outages(SIM_STORE_DOWN);
 }
 
+static void drive_renamed(void)
+{
+    sim_scene_renamed(SIM_STORE_RENAMED);
+}
+
+static void drive_table_renamed(void)
+{
+    sim_scene_renamed(SIM_TABLE_RENAMED);
+}
+
 /* Any call fails, processes die and stop, servers are away; sessions, delays, whatever a seed draws. */
 static void prepare_drawn(void)
 {
@@ -132,6 +142,8 @@ const sim_scenario sim_scenarios_apart[] = {
     { "apart_twins_deaths", "the same with copies", prepare_twins, sim_scene_deaths },
     { "apart_stops", "orderly stops", prepare_mixed, sim_scene_stops },
     { "apart_away", "the store is away", prepare_mixed, drive_away },
+    { "apart_renamed", "a migration renames the store's table", prepare_mixed, drive_renamed },
+    { "apart_table_renamed", "and the outbox's own", prepare_mixed, drive_table_renamed },
     { "apart_ends", "handlers that end the transaction", prepare_ends, sim_scene_good_first },
     { "apart_ends_twins", "the same, with copies that others have in hand", prepare_ends_twins, sim_scene_plainly },
     { "apart_drawn", "whatever a seed draws", prepare_drawn, sim_drive },

@@ -162,6 +162,22 @@ static void drive_after_store(void)
     sim_scene_soon();
 }
 
+/* It is not there when it is looked for first, or when what waits in it is due. */
+static void drive_after_store_renamed(void)
+{
+    sim_drive_start();
+    sim_sleep(sim_random_between(WB_SECOND, 4 * WB_SECOND));
+    sim_drive_stop();
+    the_shape.store = 0;
+    the_shape.native = the_shape.drains = 1;
+    if (sim_chance(50))
+        sim_outage_start(SIM_DELAYED_RENAMED, sim_now() + sim_random_between(WB_SECOND, 100 * WB_SECOND));
+    sim_drive_start();
+    sim_sleep(sim_random_between(WB_SECOND, 20 * WB_SECOND));
+    sim_outage_start(SIM_DELAYED_RENAMED, sim_now() + sim_random_between(WB_SECOND, 100 * WB_SECOND));
+    sim_scene_end(SIM_SOON);
+}
+
 /* ---- clocks ---- */
 
 /* The database's is right; the broker is told what is left by the host's. */
@@ -225,6 +241,8 @@ const sim_scenario sim_scenarios_native[] = {
       sim_scene_good_first },
     { "native_after_store", "a store that is used no longer has some left", prepare_after_store,
       drive_after_store },
+    { "native_after_store_renamed", "its table is renamed for a while", prepare_after_store,
+      drive_after_store_renamed },
     { "native_after_store_scope", "the same in transaction_scope", prepare_after_store_scope,
       drive_after_store },
     { "native_host_ahead", "the hosts' clocks are an hour ahead", prepare_outbox,

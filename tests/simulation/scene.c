@@ -154,3 +154,17 @@ void sim_scene_outages(sim_outage outage)
     }
     sim_scene_end(SIM_SOON);
 }
+
+/* In between it was there for longer than anybody waits to look again. */
+void sim_scene_renamed(sim_outage outage)
+{
+    sim_drive_start();
+    for (int i = 0; i < 2; i++) {
+        sim_sleep(sim_random_between(0, 500 * WB_MILLISECOND));
+        sim_outage_start(outage, sim_now() + sim_random_between(WB_SECOND, 8 * WB_SECOND));
+        sim_sleep(16 * WB_SECOND);
+    }
+    sim_scene_end(SIM_SOON);
+    if (sim_process_gave_up())
+        sim_violation("a worker gave up for a table that was renamed for some seconds");
+}

@@ -43,6 +43,8 @@ void sim_scene_deaths(void);
 void sim_scene_faults(void);
 /** The same with four outages. */
 void sim_scene_outages(sim_outage outage);
+/** The same with a table that is renamed twice, for some seconds: nobody gives up. */
+void sim_scene_renamed(sim_outage outage);
 /** Calm until all is done that can be, stop, audit. A violation if it takes longer. */
 void sim_scene_end(int64_t patience);
 /** A violation if good messages take longer. */
