@@ -84,7 +84,7 @@ my $table = table();
 my @renamed = ids('renamed', 40);
 psql(qq(alter table "$table" rename to elsewhere));
 send_all(@renamed, @first);
-$e->wait_for('somebody says so', sub { $e->log_lines(qr/level=error msg="cannot go on and tries again".*$table/) });
+$e->wait_for('somebody says so', sub { $e->log_lines(qr/level=error msg="cannot go on and tries again".*\Q$table\E/) });
 sleep 4;
 arrived();
 ok $e->is_alive && !grep({ $e->{out}{$_} } @renamed), 'it is waited for, and nothing is handled that it may know';
