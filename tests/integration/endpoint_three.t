@@ -81,9 +81,11 @@ for my $e (@all) {
 is $steady->stop, 0, 'the exit code says that all is well';
 
 # ---- the same tables on the other databases, and the one of a deduplication store ---------------------
-for my $other ([ 'sqlite+sqlite', 'alter table "waybill_%s" rename to away', 'alter table away rename to "waybill_%s"' ],
-    $has_mysql ? [ 'sqlite+mysql', 'rename table `%s` to away', 'rename table away to `%s`' ] : ()) {
-    my ($pair, $away, $there) = @$other;
+for my $other ([ 'sqlite+sqlite', 'alter table "%s" rename to away', 'alter table away rename to "%s"', 'waybill_kept_',
+    q(select name from sqlite_master where type = 'table' and name like 'waybill_kept%dedup') ],
+    $has_mysql ? [ 'sqlite+mysql', 'rename table `%s` to away', 'rename table away to `%s`', 'kept_',
+    q(select table_name from information_schema.tables where table_schema = database() and table_name like 'kept%dedup' and table_name <> 'kept_dedup') ] : ()) {
+    my ($pair, $away, $there, $prefix, $find) = @$other;
     my $e = Endpoint->new($pair, name => 'kept', files => "$pair-", concurrency => 2);
     (my $store = $e->persistence_text) =~ s/^persistence/store/;
     my $apart = $store =~ s/(file = ")([^"]+)/$1$2-apart/ ? "$2-apart" : undef;
@@ -92,8 +94,10 @@ for my $other ([ 'sqlite+sqlite', 'alter table "waybill_%s" rename to away', 'al
     $e->start;
     $e->send('kept', { id => 'before', do => 'send sink T.Out before' });
     $e->wait_for('it works', sub { $e->effects('before') == 1 });
-    for my $which ('kept_dedup', 'kept_pending', 'kept dedup_dedup') {
-        my $ask = $apart && $which =~ / / ? sub { Endpoint::Sqlite::run_sql($apart, @_) } : sub { $e->sql(@_) };
+    my $ask_apart = sub { $apart ? Endpoint::Sqlite::run_sql($apart, @_) : $e->sql(@_) };
+    my ($of_store) = map { $_->[0] } $ask_apart->($find);
+    for my $which ("${prefix}dedup", "${prefix}pending", $of_store) {
+        my $ask = $which eq $of_store ? $ask_apart : sub { $e->sql(@_) };
         $ask->(sprintf $away, $which);
         my @ids = map { "$which-$_" } 1 .. 5;
         $e->send('kept', map { { id => $_, do => "send sink T.Out $_" } } @ids);
