@@ -224,7 +224,7 @@ const char *wb_endpoint_schema(wb_endpoint *e)
 }
 
 /* A partition whose messages would pass for such that came before is seen before any is received. */
-int wb_endpoint_check_positions(wb_endpoint *e, wb_error *error)
+int wb_endpoint_check_positions(wb_endpoint *e, int all, wb_error *error)
 {
     const wb_pipeline *p = &e->pipeline;
     wb_storage_session *storage = NULL;
@@ -235,7 +235,7 @@ int wb_endpoint_check_positions(wb_endpoint *e, wb_error *error)
     if (r == WB_OK)
         r = p->transport_ops->open(p->transport, WB_SESSION_SEND, 0, &transport, error);
     if (r == WB_OK)
-        r = wb_positions_check(p, storage, transport, error);
+        r = wb_positions_check(p, storage, transport, all, error);
     if (transport)
         p->transport_ops->close(transport);
     if (storage)
@@ -280,7 +280,7 @@ int wb_endpoint_verify(wb_endpoint *e, wb_error *error)
     if (r == WB_OK && p->apart_ops)
         r = say_store(p->apart_ops->verify(p->apart, error), error);
     if (r == WB_OK)
-        r = wb_endpoint_check_positions(e, error);
+        r = wb_endpoint_check_positions(e, 0, error);
     if (r == WB_OK && !e->setup->plan.send_only)
         r = wb_limits_apply(&e->pipeline, error);
     return r;

@@ -33,8 +33,9 @@ int wb_endpoint_install(wb_endpoint *endpoint, wb_error *error);
 /** Forget how far partitions are done with: they were made anew. Nothing where positions are not looked at.
  *  Main thread, while no instance runs. */
 int wb_endpoint_reset_positions(wb_endpoint *endpoint, size_t *ret_count, wb_error *error);
-/** Refuse partitions that were made anew (positions.h). Nothing where positions are not looked at. Main thread. */
-int wb_endpoint_check_positions(wb_endpoint *endpoint, wb_error *error);
+/** Refuse partitions that were made anew; with `all`, also when it cannot be found out of one (positions.h). Nothing
+ *  where positions are not looked at. Main thread. */
+int wb_endpoint_check_positions(wb_endpoint *endpoint, int all, wb_error *error);
 /** The SQL install would run on an empty database, or NULL without persistence. */
 const char *wb_endpoint_schema(wb_endpoint *endpoint);
 /** The same in its deduplication store, or NULL without one. */

@@ -164,7 +164,7 @@ static int run_steps(const alias *former, const alias *later, wb_renaming *renam
         r = wb_endpoint_install(later->endpoint, error);
     wb_crash_point("rename_installed");
     if (r == WB_OK) /* it may have had that name before: what is moved would pass for what was handled then */
-        r = wb_endpoint_check_positions(later->endpoint, error);
+        r = wb_endpoint_check_positions(later->endpoint, 1, error);
     if (r == WB_OK)
         r = take_over(later, renaming->former, error);
     wb_crash_point("rename_taken_over");

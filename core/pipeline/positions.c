@@ -4,11 +4,13 @@
 #include "core/pipeline/positions.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/bytes.h"
 #include "core/base/crash.h"
+#include "core/base/log.h"
 
 /* ---- whose turn it is ---------------------------------------------------------------- */
 
@@ -217,19 +219,34 @@ int wb_positions_begin_again(wb_worker *w, wb_begin *begin, wb_error *error)
 typedef struct {
     const wb_pipeline *pipeline;
     wb_transport_session *transport;
+    int all;
     wb_error *error;
 } looking;
+
+/* One partition without a leader is no reason for the others to wait. check_duplicates() asks again. */
+static int pass_over(const looking *l, const wb_position *position)
+{
+    char name[300];
+    (void)snprintf(name, sizeof name, "%.*s", (int)position->partition_size, (const char *)position->partition);
+    wb_log_event(WB_LOG_WARNING,
+                 "whether a partition was made anew cannot be found out now: it is asked again before any of its "
+                 "messages is taken for a duplicate",
+                 { "endpoint", l->pipeline->endpoint }, { "partition", name }, { "reason", l->error->text });
+    wb_error_clear(l->error);
+    return WB_OK;
+}
 
 static int look(void *argument, const wb_position *position)
 {
     const looking *l = argument;
-    return check_end(l->pipeline, l->transport, position, l->error);
+    int r = check_end(l->pipeline, l->transport, position, l->error);
+    return r == WB_NOT_CONNECTED && l->error->cause == WB_CAUSE_SERVER && !l->all ? pass_over(l, position) : r;
 }
 
 int wb_positions_check(const wb_pipeline *p, wb_storage_session *storage, wb_transport_session *transport,
-                       wb_error *error)
+                       int all, wb_error *error)
 {
-    looking l = { p, transport, error };
+    looking l = { p, transport, all, error };
     return p->persistence_ops->positions(storage, look, &l, error);
 }
 

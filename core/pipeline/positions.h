@@ -38,8 +38,10 @@ int wb_positions_begin_again(wb_worker *w, wb_begin *begin, wb_error *error);
 /** Those partitions are set back with the commit of which something of the batch is left. */
 void wb_positions_set_back(wb_worker *w, wb_commit *commit, int (*is_left)(const wb_worker *w, const wb_item *item));
 
-/** Refuse partitions that were made anew, of all that have a row. For the start of an endpoint. */
+/** Refuse partitions that were made anew, of all that have a row. For the start of an endpoint. One whose end the
+ *  server cannot say now (WB_CAUSE_SERVER) is passed over with a warning, unless `all` have to be known: it is looked
+ *  at before a message of it is taken for a duplicate. */
 int wb_positions_check(const wb_pipeline *p, wb_storage_session *storage, wb_transport_session *transport,
-                       wb_error *error);
+                       int all, wb_error *error);
 
 #endif

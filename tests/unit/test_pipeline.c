@@ -29,6 +29,7 @@
 #include "core/pipeline/distrust.h"
 #include "core/pipeline/marks.h"
 #include "core/pipeline/move.h"
+#include "core/pipeline/positions.h"
 #include "core/pipeline/scout.h"
 #include "core/pipeline/stages.h"
 #include "core/pipeline/suspect.h"
@@ -2205,11 +2206,70 @@ static void test_how_long_the_scout_is_alone(void **state)
     assert_true(wb_scout_lets_receive(&other));
 }
 
+/* ---- partitions whose end nobody can say ---------------------------------------------- */
+
+static int ends_asked;
+
+/* "t/1" has no leader, "t/3" was made anew, and of "t/4" nobody answers. */
+static int ask_end(wb_transport_session *session, const char *partition, size_t size, uint64_t *ret_end,
+                   wb_error *error)
+{
+    (void)session;
+    ends_asked++;
+    assert_int_equal(size, 3);
+    if (partition[2] == '1')
+        return wb_error_set(error, WB_NOT_CONNECTED, WB_CAUSE_SERVER, 0, "no leader");
+    if (partition[2] == '4')
+        return wb_error_set(error, WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0, "nobody answers");
+    *ret_end = partition[2] == '3' ? 1 : 10;
+    return WB_OK;
+}
+
+static const char *rows;
+
+static int list_rows(wb_storage_session *session, wb_position_fn visit, void *argument, wb_error *error)
+{
+    int r = WB_OK;
+    (void)session, (void)error;
+    for (const char *row = rows; *row && r == WB_OK; row += 3) {
+        const wb_position position = { .partition = row, .partition_size = 3, .found = 10 };
+        r = visit(argument, &position);
+    }
+    return r;
+}
+
+static int check_rows(const char *names, int all, wb_error *error)
+{
+    static const wb_transport_ops transport_ops = { .struct_size = sizeof transport_ops, .position_end = ask_end };
+    static const wb_persistence_ops persistence_ops = { .struct_size = sizeof persistence_ops,
+                                                        .positions = list_rows };
+    pipeline.transport_ops = &transport_ops;
+    pipeline.persistence_ops = &persistence_ops;
+    rows = names;
+    ends_asked = 0;
+    return wb_positions_check(&pipeline, NULL, NULL, all, error);
+}
+
+/* One without a leader keeps nobody from the others, and hides none that was made anew. */
+static void test_end_unknown(void **state)
+{
+    wb_error error = { 0 };
+    (void)state;
+    assert_int_equal(check_rows("t/0t/1t/2", 0, &error), WB_OK);
+    assert_int_equal(ends_asked, 3);
+    assert_int_equal(error.result, WB_OK);
+    assert_int_equal(check_rows("t/1t/3", 0, &error), WB_FATAL);
+    assert_non_null(strstr(error.text, "\"t/3\""));
+    assert_int_equal(check_rows("t/0t/1t/2", 1, &error), WB_NOT_CONNECTED);
+    assert_int_equal(check_rows("t/4t/0", 0, &error), WB_NOT_CONNECTED);
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_a_body_is_there),
+        TEST(test_end_unknown),
         TEST(test_headers_of_the_platform),
         TEST(test_headers_of_both_kinds),
         TEST(test_body_at_the_limit),

@@ -272,7 +272,8 @@ typedef struct wb_transport_ops {
     void (*release_prefetched)(wb_transport_session *session);
 
     /** With WB_CAP_POSITION: the position that the next message sent to this partition gets at least, as the
-     *  broker says now. Any session. @return WB_REJECT when there is no such partition (any more). */
+     *  broker says now. Any session. @return WB_REJECT when there is no such partition (any more), WB_NOT_CONNECTED
+     *  with WB_CAUSE_SERVER at once when it is of this partition alone that the broker cannot say. */
     int (*position_end)(wb_transport_session *session, const char *partition, size_t partition_size,
                         uint64_t *ret_end, wb_error *error);
 
