@@ -59,6 +59,23 @@ static int report(const wb_transport_session *session, const char *topic, int32_
     return wb_kafka_failure_report(session->transport->host, &failure, error);
 }
 
+/* Of one that has none librdkafka waits for one, for the whole of the time. What else there is to say of it, it says. */
+static int has_leader(rd_kafka_t *rk, const char *topic, int32_t number, int timeout)
+{
+    const struct rd_kafka_metadata *metadata;
+    rd_kafka_topic_t *handle = rd_kafka_topic_new(rk, topic, NULL);
+    rd_kafka_resp_err_t code = rd_kafka_metadata(rk, 0, handle, &metadata, timeout);
+    int has = 1;
+    rd_kafka_topic_destroy(handle);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
+        return 1;
+    for (int i = 0; metadata->topic_cnt == 1 && i < metadata->topics[0].partition_cnt; i++)
+        if (metadata->topics[0].partitions[i].id == number)
+            has = metadata->topics[0].partitions[i].leader >= 0;
+    rd_kafka_metadata_destroy(metadata);
+    return has;
+}
+
 /* Of one that is received from no longer nobody has to know. */
 static int is_read(const wb_transport_session *session, const char *topic)
 {
@@ -80,9 +97,11 @@ int wb_kafka_session_position_end(wb_transport_session *session, const char *par
                           (int)partition_size, partition);
     if (!is_read(session, topic))
         return host->fail(host, error, WB_REJECT, WB_CAUSE_MISSING, 0, "nothing is received from topic \"%s\"", topic);
+    int timeout = (int)(session->transport->config->confirm_timeout / MILLISECOND);
+    if (!has_leader(client_of(session), topic, number, timeout))
+        return report(session, topic, number, RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE, error);
     rd_kafka_resp_err_t code =
-        rd_kafka_query_watermark_offsets(client_of(session), topic, number, &low, &high,
-                                         (int)(session->transport->config->confirm_timeout / MILLISECOND));
+        rd_kafka_query_watermark_offsets(client_of(session), topic, number, &low, &high, timeout);
     if (is_absent(code))
         return host->fail(host, error, WB_REJECT, WB_CAUSE_MISSING, code, "topic \"%s\" has no partition %" PRId32,
                           topic, number);
