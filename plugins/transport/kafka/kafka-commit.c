@@ -211,17 +211,16 @@ static void check_notes(wb_kafka_consumer *consumer)
 }
 
 /* What is due now goes with this one, or with the one after that which is on its way: at once,
- * whatever became of the one before. */
+ * whatever became of the one before. There may never be one: the partition is lost meanwhile, or the
+ * library takes none. */
 static int flush(wb_kafka_consumer *consumer, int64_t deadline)
 {
-    int is_later = consumer->committing && has_due(consumer);
-    begin(consumer);
-    uint64_t number = consumer->commits_begun + (uint64_t)is_later;
+    uint64_t number = consumer->commits_begun + (uint64_t)has_due(consumer);
     for (;;) {
         if (consumer->commits_begun < number)
             begin(consumer);
         if (!consumer->committing || consumer->commits_begun > number)
-            return !consumer->frozen && consumer->commits_failed < number;
+            return !consumer->frozen && consumer->commits_begun >= number && consumer->commits_failed < number;
         int left = wb_kafka_until(consumer->transport, deadline);
         if (left == 0)
             return 0;
