@@ -27,7 +27,7 @@ static int is_at_end(const wb_kafka_partition *partition)
 
 static int is_due(const wb_kafka_consumer *consumer, const wb_kafka_partition *partition)
 {
-    if (partition->lost)
+    if (partition->lost || consumer->ending)
         return 0;
     if (partition->note_due)
         return 1;

@@ -145,6 +145,7 @@ struct wb_kafka_consumer {
     int commit_unknown; /* what became of one is not known: it may yet take effect */
     int promise_broken; /* a partition with a promise was taken away */
     int frozen;     /* a transaction is in doubt: nothing is committed any more */
+    int ending;     /* a transaction is being committed: its offsets count, and no others */
 };
 
 /** Join the group, under the name of a session, or of its own (NULL). @return NULL with `failure`
@@ -269,8 +270,10 @@ void wb_kafka_commit_list_add(rd_kafka_topic_partition_list_t *list,
  *  promised from now on. Maybe nothing. To be released with
  *  rd_kafka_topic_partition_list_destroy(). */
 rd_kafka_topic_partition_list_t *wb_kafka_receiver_promise(wb_kafka_receiver *receiver);
-/** What it commits after all and was not promised, maybe nothing; to be released likewise.
- *  @return NULL when a message settled or a partition with a promise is no longer ours. */
+/** What it commits after all and was not promised, maybe nothing; to be released likewise. From
+ *  then on nothing else is committed, until settle_commit or settle_undo.
+ *  @return NULL when a message settled or a partition with a promise is no longer ours, or about to be
+ *  taken away. */
 rd_kafka_topic_partition_list_t *wb_kafka_receiver_progress(wb_kafka_receiver *receiver);
 
 /* ---- kafka-receive.c ---- */

@@ -242,6 +242,7 @@ void wb_kafka_receiver_settle_commit(wb_kafka_receiver *receiver)
     wb_kafka_consumer *consumer = receiver->consumer;
     wb_kafka_message *next;
     (void)pthread_mutex_lock(&consumer->lock);
+    consumer->ending = 0;
     for (wb_kafka_message *m = receiver->in_hand.first; m; m = next) {
         wb_kafka_partition *partition = m->partition;
         next = m->next;
@@ -262,6 +263,7 @@ void wb_kafka_receiver_settle_undo(wb_kafka_receiver *receiver)
 {
     wb_kafka_consumer *consumer = receiver->consumer;
     (void)pthread_mutex_lock(&consumer->lock);
+    consumer->ending = 0;
     for (wb_kafka_message *m = receiver->in_hand.first; m; m = m->next) {
         if (m->settled)
             wb_kafka_offsets_set(&m->partition->offsets, m->raw->offset, 0);

@@ -6,7 +6,8 @@
  *
  * A plain commit that reaches the coordinator between them and the end of the transaction
  * would win over both. So none is on its way when a transaction begins, and while one is open
- * only partitions that are taken away get one: with a promise broken, it does not commit.
+ * only partitions that are taken away get one: with a promise broken, it does not commit. While
+ * it is being committed there is none at all, or the next owner would begin where it began.
  */
 #include "config.h"
 
@@ -66,8 +67,9 @@ rd_kafka_topic_partition_list_t *wb_kafka_receiver_progress(wb_kafka_receiver *r
 {
     wb_kafka_consumer *consumer = receiver->consumer;
     (void)pthread_mutex_lock(&consumer->lock);
-    rd_kafka_topic_partition_list_t *list =
-        consumer->promise_broken || holds_lost(receiver) ? NULL : list_differences(consumer);
+    int broken = consumer->promise_broken || consumer->ends || holds_lost(receiver);
+    rd_kafka_topic_partition_list_t *list = broken ? NULL : list_differences(consumer);
+    consumer->ending = !broken;
     (void)pthread_mutex_unlock(&consumer->lock);
     return list;
 }
