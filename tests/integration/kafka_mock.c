@@ -5,6 +5,7 @@
  */
 #include "config.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -664,6 +665,399 @@ static void test_unconfirmed_beside_others(void **state)
     rd_kafka_mock_cluster_destroy(two);
 }
 
+/* ---- partitions without a leader ---------------------------------------------------- */
+
+static void produce(const char *topic, int32_t partition, const char *body)
+{
+    rd_kafka_t *client = client_open();
+    client_produce(client, topic, partition, body, strlen(body), NULL);
+    client_flush(client);
+    client_close(client);
+}
+
+static void expect(fixture *f, const char *body, int32_t partition)
+{
+    const wb_incoming *message;
+    char name[160];
+    fixture_receive(f, &message, 1);
+    assert_int_equal(message->body_size, strlen(body));
+    assert_memory_equal(message->body, body, strlen(body));
+    (void)snprintf(name, sizeof name, "%s/%d", f->queue, (int)partition);
+    assert_int_equal(message->partition_size, strlen(name));
+    assert_memory_equal(message->partition, name, strlen(name));
+    fixture_acknowledge(f, &message, 1);
+}
+
+static void await_committed(const fixture *f, int32_t partition, int64_t offset)
+{
+    for (int i = 0; i < 100 && client_committed(f->queue, f->queue, partition, NULL, 0) != offset; i++)
+        wb_clock_pause(WB_SECOND / 10, NULL);
+    assert_int_equal(client_committed(f->queue, f->queue, partition, NULL, 0), offset);
+}
+
+static void prepare_two(fixture *f, rd_kafka_mock_cluster_t *of)
+{
+    fixture_prepare(f);
+    f->config.connect_timeout = SECONDS(16);
+    f->config.confirm_timeout = SECONDS(10);
+    assert_int_equal(rd_kafka_mock_topic_create(of, f->queue, 2, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
+    fixture_create(f);
+}
+
+static void set_leader(rd_kafka_mock_cluster_t *of, const fixture *f, int32_t broker)
+{
+    assert_int_equal(rd_kafka_mock_partition_set_leader(of, f->queue, 1, broker), RD_KAFKA_RESP_ERR_NO_ERROR);
+}
+
+/* It waits for one; the others go on, and nobody waits for it. Nothing is committed of it the first time. */
+static void test_partition_without_leader(void **state)
+{
+    static const char *const bodies[2][2] = { { "first", "second" }, { "third", "fourth" } };
+    fixture f;
+    (void)state;
+    prepare_two(&f, cluster);
+    for (int round = 0; round < 2; round++) {
+        for (int32_t p = 0; p < 2; p++)
+            produce(f.queue, p, bodies[round][p]);
+        set_leader(cluster, &f, -1);
+        int64_t started = wb_clock_monotonic();
+        fixture_open(&f, 10);
+        expect(&f, bodies[round][0], 0);
+        assert_true(wb_clock_monotonic() - started < SECONDS(9)); /* joining takes 3 s here */
+        assert_true(fixture_logged("partitions wait for a leader"));
+        set_leader(cluster, &f, 1);
+        expect(&f, bodies[round][1], 1);
+        for (int32_t p = 0; p < 2; p++)
+            await_committed(&f, p, round + 1);
+        fixture_close(&f);
+        fixture_forget_lines();
+    }
+    fixture_end(&f);
+}
+
+/* Nothing is committed that the log does not hold: it begins with the first message, whatever that is. (This cluster
+ * keeps 5 MB of a partition.) */
+static void test_first_without_leader(void **state)
+{
+    static char body[500000];
+    const wb_incoming *message;
+    fixture f;
+    (void)state;
+    fixture_prepare(&f);
+    f.endpoint.mode = WB_MODE_SENDS_ATOMIC;
+    assert_int_equal(rd_kafka_mock_topic_create(cluster, f.queue, 2, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
+    fixture_create(&f);
+    memset(body, 'b', sizeof body - 1);
+    for (int i = 0; i < 16; i++)
+        produce(f.queue, 1, body);
+    set_leader(cluster, &f, -1);
+    fixture_open(&f, 1);
+    for (int i = 0; i < 300 && !fixture_logged("partitions wait for a leader"); i++)
+        wb_clock_pause(WB_SECOND / 10, NULL);
+    set_leader(cluster, &f, 1);
+    fixture_receive(&f, &message, 1);
+    assert_true(message->position > 0);
+    assert_int_equal(client_committed(f.queue, f.queue, 1, NULL, 0), message->position);
+    fixture_end(&f);
+}
+
+/* The cluster takes it for a leader still. */
+static void test_leader_without_answer(void **state)
+{
+    char before[100];
+    fixture f;
+    (void)state;
+    (void)snprintf(before, sizeof before, "%s", getenv("KAFKA_BROKERS"));
+    rd_kafka_mock_cluster_t *two = rd_kafka_mock_cluster_new(owner, 2);
+    assert_int_equal(setenv("KAFKA_BROKERS", rd_kafka_mock_cluster_bootstraps(two), 1), 0);
+    prepare_two(&f, two);
+    (void)rd_kafka_mock_coordinator_set(two, "group", f.queue, 1);
+    (void)rd_kafka_mock_partition_set_leader(two, f.queue, 0, 1);
+    set_leader(two, &f, 2);
+    fixture_forget_lines();
+    produce(f.queue, 0, "first");
+    produce(f.queue, 1, "second");
+    (void)rd_kafka_mock_broker_set_rtt(two, 2, 60000);
+    fixture_open(&f, 10);
+    expect(&f, "first", 0);
+    assert_true(fixture_logged("partition=1 partitions=1"));
+    (void)rd_kafka_mock_broker_set_rtt(two, 2, 0);
+    set_leader(two, &f, 1);
+    expect(&f, "second", 1);
+    fixture_end(&f);
+    assert_int_equal(setenv("KAFKA_BROKERS", before, 1), 0);
+    rd_kafka_mock_cluster_destroy(two);
+}
+
+/* Where it ends nobody can say, and that is said at once. */
+static void test_end_without_leader(void **state)
+{
+    char name[160];
+    uint64_t end = 0;
+    fixture f;
+    (void)state;
+    prepare_two(&f, cluster);
+    produce(f.queue, 1, "first");
+    assert_int_equal(f.ops->open(f.transport, WB_SESSION_SEND, 0, &f.session, &f.error), WB_OK);
+    (void)snprintf(name, sizeof name, "%s/1", f.queue);
+    assert_int_equal(f.ops->position_end(f.session, name, strlen(name), &end, &f.error), WB_OK);
+    assert_int_equal(end, 1);
+    fixture_close(&f);
+    set_leader(cluster, &f, -1);
+    assert_int_equal(f.ops->open(f.transport, WB_SESSION_RECEIVE, 1, &f.session, &f.error), WB_OK);
+    int64_t started = wb_clock_monotonic();
+    int result = f.ops->position_end(f.session, name, strlen(name), &end, &f.error);
+    assert_true(wb_clock_monotonic() - started < SECONDS(5));
+    fixture_assert_failed(&f, result, WB_NOT_CONNECTED, WB_CAUSE_SERVER, "partition 1 of topic");
+    fixture_end(&f);
+}
+
+/* ---- commits that never come --------------------------------------------------------- */
+
+static atomic_int refuse_commits, commits_made;
+
+/* In front of librdkafka's. */
+IN_FRONT rd_kafka_resp_err_t rd_kafka_commit_queue(rd_kafka_t *rk, const rd_kafka_topic_partition_list_t *offsets,
+                                                   rd_kafka_queue_t *rkqu,
+                                                   void (*cb)(rd_kafka_t *rk, rd_kafka_resp_err_t err,
+                                                              rd_kafka_topic_partition_list_t *offsets, void *opaque),
+                                                   void *opaque)
+{
+    union {
+        void *object;
+        rd_kafka_resp_err_t (*function)(rd_kafka_t *, const rd_kafka_topic_partition_list_t *, rd_kafka_queue_t *,
+                                        void (*)(rd_kafka_t *, rd_kafka_resp_err_t, rd_kafka_topic_partition_list_t *,
+                                                 void *),
+                                        void *);
+    } real = { dlsym(RTLD_NEXT, "rd_kafka_commit_queue") };
+    atomic_fetch_add(&commits_made, 1);
+    return atomic_load(&refuse_commits) ? RD_KAFKA_RESP_ERR__STATE : real.function(rk, offsets, rkqu, cb, opaque);
+}
+
+static void open_forgetful(fixture *f)
+{
+    const wb_incoming *message;
+    fixture_prepare(f);
+    f->endpoint.mode = WB_MODE_NONE;
+    assert_int_equal(rd_kafka_mock_topic_create(cluster, f->queue, 1, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
+    fixture_create(f);
+    fixture_open(f, 10);
+    produce(f->queue, 0, "first");
+    fixture_receive(f, &message, 1);
+    fixture_acknowledge(f, &message, 1);
+    assert_int_equal(client_committed(f->queue, f->queue, 0, NULL, 0), 1);
+}
+
+static void assert_nothing_handed_out(fixture *f, const char *text)
+{
+    const wb_incoming *message;
+    size_t count = 0;
+    int result = f->ops->receive(f->session, fixture_in(SECONDS(25)), &message, 1, &count, &f->error);
+    assert_int_equal(count, 0);
+    fixture_assert_failed(f, result, WB_NOT_CONNECTED, WB_CAUSE_OTHER, text);
+}
+
+/* What the library does not even take is not committed. */
+static void test_commit_not_taken(void **state)
+{
+    fixture f;
+    (void)state;
+    open_forgetful(&f);
+    atomic_store(&refuse_commits, 1);
+    produce(f.queue, 0, "second");
+    assert_nothing_handed_out(&f, "offsets could not be committed");
+    atomic_store(&refuse_commits, 0);
+    fixture_end(&f);
+}
+
+static void produce_expired(const char *topic)
+{
+    rd_kafka_t *client = client_open();
+    rd_kafka_headers_t *headers = rd_kafka_headers_new(1);
+    (void)rd_kafka_header_add(headers, "NServiceBus.TimeToBeReceived", -1, "00:00:00.0010000", -1);
+    client_produce(client, topic, 0, "expired", 7, headers);
+    client_flush(client);
+    client_close(client);
+}
+
+/* A message is taken while the commit before it waits for its answer, and that comes when the partition is somebody
+ * else's: who has it now hands the message out. */
+static void test_lost_before_commit(void **state)
+{
+    fixture f;
+    (void)state;
+    open_forgetful(&f);
+    rd_kafka_mock_broker_push_request_error_rtts(cluster, 1, OFFSET_COMMIT, 1, RD_KAFKA_RESP_ERR_NO_ERROR, 14000);
+    produce_expired(f.queue);
+    fixture_receive_none(&f);
+    wb_clock_pause(WB_SECOND * 3 / 2, NULL); /* what is passed over is committed */
+    produce(f.queue, 0, "second");
+    assert_nothing_handed_out(&f, "offsets could not be committed");
+    fixture_end(&f);
+}
+
+/* ---- taken away while a transaction is committed -------------------------------------- */
+
+static void handle_in_transaction(fixture *f)
+{
+    const wb_incoming *message;
+    fixture_receive(f, &message, 1);
+    assert_int_equal(f->ops->begin(f->session, &f->error), WB_OK);
+    fixture_acknowledge(f, &message, 1);
+    if (f->ops->commit(f->session, &f->error) != WB_OK)
+        fail_msg("commit: %s", f->error.text);
+}
+
+typedef struct rival {
+    const char *queue;
+    atomic_int stop;
+} rival;
+
+/* Another member of the group, who comes a second later. */
+static void *rival_main(void *argument)
+{
+    rival *r = argument;
+    char text[200];
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    wb_clock_pause(WB_SECOND, NULL);
+    (void)rd_kafka_conf_set(conf, "bootstrap.servers", getenv("KAFKA_BROKERS"), text, sizeof text);
+    (void)rd_kafka_conf_set(conf, "group.id", r->queue, text, sizeof text);
+    (void)rd_kafka_conf_set(conf, "enable.auto.commit", "false", text, sizeof text);
+    (void)rd_kafka_conf_set(conf, "partition.assignment.strategy", "roundrobin", text, sizeof text);
+    rd_kafka_t *client = rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, sizeof text);
+    rd_kafka_topic_partition_list_t *topics = rd_kafka_topic_partition_list_new(1);
+    (void)rd_kafka_topic_partition_list_add(topics, r->queue, RD_KAFKA_PARTITION_UA);
+    (void)rd_kafka_subscribe(client, topics);
+    rd_kafka_topic_partition_list_destroy(topics);
+    while (!atomic_load(&r->stop)) {
+        rd_kafka_message_t *message = rd_kafka_consumer_poll(client, 100);
+        if (message)
+            rd_kafka_message_destroy(message);
+    }
+    rd_kafka_destroy(client);
+    return NULL;
+}
+
+/* One transaction is done, and a message more is there. The workers' time is 3 s. */
+static void open_for_rival(fixture *f, rival *r)
+{
+    static const char *const names[] = { "max.poll.interval.ms" }, *const values[] = { "6000" };
+    static const wb_option_map properties = { 1, names, values };
+    fixture_prepare(f);
+    *r = (rival){ f->queue, 0 };
+    f->endpoint.mode = WB_MODE_SENDS_ATOMIC;
+    f->config.properties = &properties;
+    assert_int_equal(rd_kafka_mock_topic_create(cluster, f->queue, 1, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
+    fixture_create(f);
+    fixture_open(f, 10);
+    produce(f->queue, 0, "first");
+    handle_in_transaction(f);
+    produce(f->queue, 0, "second");
+    fixture_forget_lines();
+}
+
+static void end_with_rival(fixture *f, rival *r, pthread_t thread)
+{
+    atomic_store(&r->stop, 1);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    fixture_end(f);
+}
+
+static const char taken_away[] = "partitions are taken away while messages are handled";
+
+/* The workers' time is over and the partition goes: the offset that the transaction brings is the one that counts. */
+static void test_taken_away_while_committing(void **state)
+{
+    fixture f;
+    rival r;
+    pthread_t thread;
+    (void)state;
+    open_for_rival(&f, &r);
+    int commits = atomic_load(&commits_made);
+    assert_int_equal(pthread_create(&thread, NULL, rival_main, &r), 0);
+    rd_kafka_mock_broker_push_request_error_rtts(cluster, 1, END_TXN, 1, RD_KAFKA_RESP_ERR_NO_ERROR, 10000);
+    handle_in_transaction(&f);
+    assert_true(fixture_logged(taken_away));
+    assert_int_equal(atomic_load(&commits_made), commits);
+    end_with_rival(&f, &r, thread);
+}
+
+/* The other way round: what the partition is left with is on its way, and no transaction is committed behind it. */
+static void test_committing_while_taken_away(void **state)
+{
+    fixture f;
+    rival r;
+    pthread_t thread;
+    const wb_incoming *message;
+    (void)state;
+    open_for_rival(&f, &r);
+    fixture_receive(&f, &message, 1);
+    assert_int_equal(f.ops->begin(f.session, &f.error), WB_OK);
+    fixture_acknowledge(&f, &message, 1);
+    rd_kafka_mock_broker_push_request_error_rtts(cluster, 1, OFFSET_COMMIT, 1, RD_KAFKA_RESP_ERR_NO_ERROR, 8000);
+    assert_int_equal(pthread_create(&thread, NULL, rival_main, &r), 0);
+    for (int i = 0; i < 200 && !fixture_logged(taken_away); i++)
+        wb_clock_pause(WB_SECOND / 10, NULL);
+    wb_clock_pause(WB_SECOND / 2, NULL);
+    int result = f.ops->commit(f.session, &f.error);
+    fixture_assert_failed(&f, result, WB_NOT_CONNECTED, WB_CAUSE_OTHER, "partitions were taken away");
+    (void)f.ops->rollback(f.session, &f.error);
+    end_with_rival(&f, &r, thread);
+}
+
+/* ---- who begins -------------------------------------------------------------------- */
+
+static const char *begun_topic; /* somebody begins partition 1 of it while its ends are asked for */
+
+IN_FRONT rd_kafka_resp_err_t rd_kafka_offsets_for_times(rd_kafka_t *rk, rd_kafka_topic_partition_list_t *offsets,
+                                                        int timeout_ms)
+{
+    union {
+        void *object;
+        rd_kafka_resp_err_t (*function)(rd_kafka_t *, rd_kafka_topic_partition_list_t *, int);
+    } real = { dlsym(RTLD_NEXT, "rd_kafka_offsets_for_times") };
+    const char *topic = begun_topic;
+    begun_topic = NULL;
+    if (topic) {
+        rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+        rd_kafka_topic_partition_list_add(list, topic, 1)->offset = 1;
+        (void)rd_kafka_commit(rk, list, 0);
+        rd_kafka_topic_partition_list_destroy(list);
+    }
+    return real.function(rk, offsets, timeout_ms);
+}
+
+/* A member that waits no longer for the one with partition 0 begins by itself, and that one does not move it on. */
+static void test_begun_meanwhile(void **state)
+{
+    char type[40];
+    const char *types[] = { type };
+    fixture f;
+    (void)state;
+    fixture_prepare(&f);
+    (void)snprintf(type, sizeof type, "Mock%d.Event", (int)getpid()); /* its topic has the same name */
+    f.endpoint.types = types;
+    f.endpoint.type_count = 1;
+    f.config.event_start = WB_KAFKA_START_LATEST;
+    assert_int_equal(rd_kafka_mock_topic_create(cluster, f.queue, 1, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
+    assert_int_equal(rd_kafka_mock_topic_create(cluster, type, 2, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
+    for (int i = 0; i < 3; i++)
+        produce(type, 0, "before");
+    for (int i = 0; i < 2; i++)
+        produce(type, 1, "before");
+    fixture_create(&f);
+    begun_topic = type;
+    fixture_open(&f, 10);
+    const wb_incoming *message;
+    fixture_receive(&f, &message, 1); /* what came after that one began */
+    assert_int_equal(message->position, 1);
+    assert_int_equal(client_committed(f.queue, type, 0, NULL, 0), 3);
+    assert_int_equal(client_committed(f.queue, type, 1, NULL, 0), 1);
+    fixture_acknowledge(&f, &message, 1);
+    fixture_receive_none(&f);
+    fixture_end(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -684,6 +1078,15 @@ int main(void)
         cmocka_unit_test(test_far_broker),
         cmocka_unit_test(test_no_answer),
         cmocka_unit_test(test_unconfirmed_beside_others),
+        cmocka_unit_test(test_partition_without_leader),
+        cmocka_unit_test(test_first_without_leader),
+        cmocka_unit_test(test_leader_without_answer),
+        cmocka_unit_test(test_end_without_leader),
+        cmocka_unit_test(test_commit_not_taken),
+        cmocka_unit_test(test_lost_before_commit),
+        cmocka_unit_test(test_taken_away_while_committing),
+        cmocka_unit_test(test_committing_while_taken_away),
+        cmocka_unit_test(test_begun_meanwhile),
     };
     return cmocka_run_group_tests_name("kafka mock", tests, start_cluster, stop_cluster);
 }

@@ -38,6 +38,15 @@ static void unlink_and_free(wb_kafka_consumer *consumer, wb_kafka_partition *par
     free(partition);
 }
 
+void wb_kafka_partition_begin(wb_kafka_partition *partition, int64_t offset)
+{
+    if (!partition->begins_unknown)
+        return;
+    partition->begins_unknown = 0;
+    partition->start = partition->sent = partition->committed = offset;
+    wb_kafka_offsets_init(&partition->offsets, offset);
+}
+
 void wb_kafka_partition_release(wb_kafka_consumer *consumer, wb_kafka_partition *partition)
 {
     if (--partition->held == 0 && partition->lost)
@@ -114,9 +123,10 @@ static wb_kafka_partition *make_partition(wb_kafka_consumer *consumer,
     partition->number = committed->partition;
     partition->name_size = (size_t)snprintf(partition->name, sizeof partition->name, "%s/%" PRId32,
                                             committed->topic, committed->partition);
-    partition->start = partition->sent = partition->committed = start;
+    partition->begins_unknown = 1;
+    wb_kafka_partition_begin(partition, start < 0 ? 0 : start);
+    partition->begins_unknown = start < 0;
     partition->promised = WB_KAFKA_NOT_PROMISED;
-    wb_kafka_offsets_init(&partition->offsets, start);
     if (committed->offset == start)
         partition->found = partition->sent_note = read_note(consumer, committed);
     be_careful(consumer, partition);

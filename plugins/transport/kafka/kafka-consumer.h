@@ -62,6 +62,7 @@ struct wb_kafka_partition {
     rd_kafka_queue_t *queue; /* forwarded to its lane's; NULL once lost */
     wb_kafka_offsets offsets;
     int64_t start;     /* where the assignment began */
+    int begins_unknown;     /* that is with the first message there is, and none has come */
     int64_t sent;      /* the offset of the newest commit on its way or done */
     int64_t committed; /* the newest one the coordinator confirmed */
     size_t held;       /* messages that point here */
@@ -144,8 +145,8 @@ struct wb_kafka_consumer {
     int64_t commit_next; /* when the next may begin by itself, after a refusal */
     int commit_unknown; /* what became of one is not known: it may yet take effect */
     int promise_broken; /* a partition with a promise was taken away */
-    int frozen;     /* a transaction is in doubt: nothing is committed any more */
     int ending;     /* a transaction is being committed: its offsets count, and no others */
+    int frozen;     /* a transaction is in doubt: nothing is committed any more */
 };
 
 /** Join the group, under the name of a session, or of its own (NULL). @return NULL with `failure`
@@ -199,6 +200,8 @@ void wb_kafka_on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t code,
 /** A partition that is ours, or NULL. @locks lock held */
 wb_kafka_partition *wb_kafka_partition_find(const wb_kafka_consumer *consumer, const char *topic,
                                             int32_t number);
+/** The first that there is stands here, if that was not known. @locks lock held */
+void wb_kafka_partition_begin(wb_kafka_partition *partition, int64_t offset);
 /** A message of it is gone: free it if it is lost and this was the last. @locks lock held */
 void wb_kafka_partition_release(wb_kafka_consumer *consumer, wb_kafka_partition *partition);
 /** Revoke all, for closing. @locks lock held */
@@ -208,8 +211,9 @@ void wb_kafka_partitions_lose(wb_kafka_consumer *consumer);
 
 /** Where reading of partitions begins. `committed` and `starts` hold the same partitions; both
  *  are sorted, and filled with what the group has committed (with its notes) and with where to
- *  begin. Waits for answers, and while a transaction over the offsets is open. @return 0 or an
- *  error code. @locality poll thread, lock not held */
+ *  begin: where nothing is committed and the leader does not say, RD_KAFKA_OFFSET_BEGINNING. Waits
+ *  for answers, and while a transaction over the offsets is open. @return 0 or an error code.
+ *  @locality poll thread, lock not held */
 rd_kafka_resp_err_t wb_kafka_start_find(wb_kafka_consumer *consumer,
                                         rd_kafka_topic_partition_list_t *committed,
                                         rd_kafka_topic_partition_list_t *starts);

@@ -143,6 +143,8 @@ static wb_kafka_message *adopt(wb_kafka_consumer *consumer, wb_kafka_lane *lane,
                                rd_kafka_message_t *raw)
 {
     wb_kafka_partition *partition = partition_of(consumer, lane, raw);
+    if (partition)
+        wb_kafka_partition_begin(partition, raw->offset);
     if (!partition || raw->offset < partition->offsets.next) {
         rd_kafka_message_destroy(raw);
         return NULL;
@@ -180,8 +182,10 @@ static void take_end(wb_kafka_consumer *consumer, rd_kafka_message_t *raw)
 {
     wb_kafka_partition *partition =
         wb_kafka_partition_find(consumer, rd_kafka_topic_name(raw->rkt), raw->partition);
-    if (partition)
+    if (partition) {
         partition->met_end = 1;
+        wb_kafka_partition_begin(partition, raw->offset);
+    }
     if (partition && wb_kafka_offsets_skip(&partition->offsets, raw->offset))
         wb_kafka_commit_start(consumer);
     rd_kafka_message_destroy(raw);
@@ -260,10 +264,6 @@ static int is_forgetful(const wb_kafka_consumer *consumer)
     return consumer->transport->endpoint->mode == WB_MODE_NONE;
 }
 
-/* With WB_MODE_NONE they leave the queue before the worker sees them. */
-static int commit_taken(wb_kafka_consumer *consumer, const wb_incoming *const *messages,
-                        size_t count)
-{
 /* A partition may be lost while its commit waits for the one before: that of others says nothing of it then. */
 static int are_committed(const wb_incoming *const *messages, size_t count)
 {
@@ -275,6 +275,10 @@ static int are_committed(const wb_incoming *const *messages, size_t count)
     return 1;
 }
 
+/* With WB_MODE_NONE they leave the queue before the worker sees them. */
+static int commit_taken(wb_kafka_consumer *consumer, const wb_incoming *const *messages,
+                        size_t count)
+{
     const wb_transport *transport = consumer->transport;
     for (size_t i = 0; i < count; i++) {
         const wb_kafka_message *message = (const wb_kafka_message *)messages[i];

@@ -77,7 +77,75 @@ static rd_kafka_resp_err_t find_committed(wb_kafka_consumer *consumer,
     return code;
 }
 
+/* ---- the leaders ------------------------------------------------------------------- */
+
+/* In the place of an offset. */
+#define NO_LEADER INT64_C(-1)
+#define ANY_LEADER INT64_C(-2)
+
+static int64_t offset_of(const partition_list *list, const partition_entry *wanted)
+{
+    const partition_entry *found =
+        rd_kafka_topic_partition_list_find((partition_list *)(uintptr_t)list,
+                                           wanted->topic, wanted->partition);
+    return found ? found->offset : RD_KAFKA_OFFSET_INVALID;
+}
+
+static partition_list *copy_names(const partition_list *of, int64_t offset)
+{
+    partition_list *list = rd_kafka_topic_partition_list_new(of->cnt);
+    for (int i = 0; i < of->cnt; i++)
+        rd_kafka_topic_partition_list_add(list, of->elems[i].topic, of->elems[i].partition)->offset = offset;
+    return list;
+}
+
+static rd_kafka_resp_err_t ask_topic(const wb_kafka_consumer *consumer, const char *topic, int64_t deadline,
+                                     const struct rd_kafka_metadata **ret_metadata)
+{
+    rd_kafka_t *rk = consumer->client->rk;
+    rd_kafka_topic_t *handle = rd_kafka_topic_new(rk, topic, NULL);
+    rd_kafka_resp_err_t code =
+        rd_kafka_metadata(rk, 0, handle, ret_metadata, wb_kafka_until(consumer->transport, deadline));
+    rd_kafka_topic_destroy(handle);
+    return code;
+}
+
+static void note_leaders(partition_list *list, const struct rd_kafka_metadata_topic *topic)
+{
+    for (int i = 0; i < topic->partition_cnt; i++) {
+        partition_entry *entry =
+            rd_kafka_topic_partition_list_find(list, topic->topic, topic->partitions[i].id);
+        if (entry)
+            entry->offset = topic->partitions[i].leader < 0 ? NO_LEADER : topic->partitions[i].leader;
+    }
+}
+
+/* Where nobody tells in good time any will do: librdkafka knows some itself. `of` is sorted. */
+static partition_list *find_leaders(const wb_kafka_consumer *consumer, const partition_list *of, int64_t deadline)
+{
+    int64_t now = consumer->transport->host->now();
+    const struct rd_kafka_metadata *metadata;
+    partition_list *list = copy_names(of, ANY_LEADER);
+    const char *topic = "";
+    for (int i = 0; i < list->cnt; i++) {
+        if (strcmp(list->elems[i].topic, topic) == 0)
+            continue;
+        topic = list->elems[i].topic;
+        if (ask_topic(consumer, topic, now + (deadline - now) / 4, &metadata))
+            continue;
+        if (metadata->topic_cnt == 1)
+            note_leaders(list, &metadata->topics[0]);
+        rd_kafka_metadata_destroy(metadata);
+    }
+    return list;
+}
+
 /* ---- the ends of the log ----------------------------------------------------------- */
+
+/* Of the same partitions each; RD_KAFKA_OFFSET_INVALID where it is not known. */
+typedef struct log_ends {
+    partition_list *firsts, *lasts;
+} log_ends;
 
 static rd_kafka_resp_err_t ask_ends(const wb_kafka_consumer *consumer, partition_list *list,
                                     int64_t end, int64_t deadline)
@@ -100,27 +168,113 @@ static int is_leader_elsewhere(rd_kafka_resp_err_t code)
            code == RD_KAFKA_RESP_ERR_UNKNOWN_LEADER_EPOCH;
 }
 
-/* @return whether they are known; the list is made in any case. */
-static int query_ends(wb_kafka_consumer *consumer, const partition_list *committed, int64_t end,
-                      int64_t deadline, partition_list **ret_ends, rd_kafka_resp_err_t *ret_code)
+static int may_go_on(wb_kafka_consumer *consumer, int64_t deadline)
 {
-    partition_list *list = rd_kafka_topic_partition_list_new(committed->cnt);
-    for (int i = 0; i < committed->cnt; i++)
-        (void)rd_kafka_topic_partition_list_add(list, committed->elems[i].topic,
-                                                committed->elems[i].partition);
-    while (is_leader_elsewhere(*ret_code = ask_ends(consumer, list, end, deadline)) &&
-           wb_kafka_until(consumer->transport, deadline) && !is_closing(consumer))
-        (void)nanosleep(&a_while, NULL);
-    *ret_ends = list;
-    return *ret_code == RD_KAFKA_RESP_ERR_NO_ERROR;
+    return wb_kafka_until(consumer->transport, deadline) && !is_closing(consumer);
 }
 
-static int64_t offset_of(const partition_list *list, const partition_entry *wanted)
+static void take_answers(partition_list *ends, const partition_list *answers)
 {
-    const partition_entry *found =
-        rd_kafka_topic_partition_list_find((partition_list *)(uintptr_t)list,
-                                           wanted->topic, wanted->partition);
-    return found ? found->offset : RD_KAFKA_OFFSET_INVALID;
+    for (int i = 0; i < answers->cnt; i++)
+        rd_kafka_topic_partition_list_find(ends, answers->elems[i].topic, answers->elems[i].partition)->offset =
+            answers->elems[i].offset;
+}
+
+/* @return the last error that passes when it is asked again. */
+static rd_kafka_resp_err_t ask_each(wb_kafka_consumer *consumer, const partition_list *led, int64_t end,
+                                    int64_t deadline, partition_list *ends)
+{
+    rd_kafka_resp_err_t passing = RD_KAFKA_RESP_ERR_NO_ERROR, last = passing;
+    for (int i = 0; i < led->cnt && may_go_on(consumer, deadline); i++) {
+        if (offset_of(ends, &led->elems[i]) >= 0)
+            continue;
+        partition_list *one = rd_kafka_topic_partition_list_new(1);
+        (void)rd_kafka_topic_partition_list_add(one, led->elems[i].topic, led->elems[i].partition);
+        rd_kafka_resp_err_t code = ask_ends(consumer, one, end, deadline);
+        if (!code)
+            take_answers(ends, one);
+        passing = is_leader_elsewhere(code) ? code : passing;
+        last = code ? code : last;
+        rd_kafka_topic_partition_list_destroy(one);
+    }
+    return passing ? passing : last;
+}
+
+/* All in one request; one that fails, fails it, so each alone then. */
+static rd_kafka_resp_err_t ask_end(wb_kafka_consumer *consumer, const partition_list *led, int64_t end,
+                                   int64_t deadline, partition_list *ends)
+{
+    partition_list *all = copy_names(led, end);
+    rd_kafka_resp_err_t code = ask_ends(consumer, all, end, deadline);
+    if (!code)
+        take_answers(ends, all);
+    rd_kafka_topic_partition_list_destroy(all);
+    if (!code || !may_go_on(consumer, deadline))
+        return code;
+    while (is_leader_elsewhere(code = ask_each(consumer, led, end, deadline, ends)) &&
+           may_go_on(consumer, deadline))
+        (void)nanosleep(&a_while, NULL);
+    return code;
+}
+
+/* Of one leader, who is then asked for no more. */
+static partition_list *take_led(partition_list *leaders, int64_t leader)
+{
+    partition_list *led = rd_kafka_topic_partition_list_new(leaders->cnt);
+    for (int i = 0; i < leaders->cnt; i++) {
+        partition_entry *entry = &leaders->elems[i];
+        if (entry->offset != leader)
+            continue;
+        (void)rd_kafka_topic_partition_list_add(led, entry->topic, entry->partition);
+        entry->offset = NO_LEADER;
+    }
+    return led;
+}
+
+/* How many there are from here on. */
+static int count_leaders(const partition_list *leaders, int from)
+{
+    int count = 0;
+    for (int i = from; i < leaders->cnt; i++) {
+        int is_new = leaders->elems[i].offset != NO_LEADER;
+        for (int j = from; j < i && is_new; j++)
+            is_new = leaders->elems[j].offset != leaders->elems[i].offset;
+        count += is_new;
+    }
+    return count;
+}
+
+/* Leader by leader: one that does not answer hides the ends of its own partitions alone, and takes its
+ * share of the time. @return 0 when all are known, or an error; the lists are made in any case. */
+static rd_kafka_resp_err_t query_ends(wb_kafka_consumer *consumer, const partition_list *of, int64_t deadline,
+                                      log_ends *ret_ends)
+{
+    const wb_host *host = consumer->transport->host;
+    rd_kafka_resp_err_t code, failed = RD_KAFKA_RESP_ERR_NO_ERROR;
+    partition_list *leaders = find_leaders(consumer, of, deadline);
+    *ret_ends = (log_ends){ copy_names(of, RD_KAFKA_OFFSET_INVALID), copy_names(of, RD_KAFKA_OFFSET_INVALID) };
+    for (int i = 0; i < leaders->cnt; i++)
+        if (leaders->elems[i].offset == NO_LEADER)
+            failed = RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE;
+    for (int i = 0; i < leaders->cnt; i++) {
+        int64_t now = host->now();
+        if (leaders->elems[i].offset == NO_LEADER)
+            continue;
+        int64_t share = now + (deadline - now) / count_leaders(leaders, i);
+        partition_list *led = take_led(leaders, leaders->elems[i].offset);
+        if ((code = ask_end(consumer, led, FIRST_OFFSET, share, ret_ends->firsts)) ||
+            (code = ask_end(consumer, led, LAST_OFFSET, share, ret_ends->lasts)))
+            failed = code;
+        rd_kafka_topic_partition_list_destroy(led);
+    }
+    rd_kafka_topic_partition_list_destroy(leaders);
+    return failed;
+}
+
+static void free_ends(const log_ends *ends)
+{
+    rd_kafka_topic_partition_list_destroy(ends->firsts);
+    rd_kafka_topic_partition_list_destroy(ends->lasts);
 }
 
 static void log_gone(const wb_kafka_consumer *consumer, const partition_entry *committed,
@@ -166,12 +320,8 @@ static const partition_entry *find(const partition_list *in, const char *topic, 
 static rd_kafka_resp_err_t list_partitions(const wb_kafka_consumer *consumer, const char *topic,
                                            partition_list **ret_all)
 {
-    rd_kafka_t *rk = consumer->client->rk;
     const struct rd_kafka_metadata *metadata;
-    rd_kafka_topic_t *handle = rd_kafka_topic_new(rk, topic, NULL);
-    rd_kafka_resp_err_t code = rd_kafka_metadata(
-        rk, 0, handle, &metadata, wb_kafka_until(consumer->transport, deadline_of(consumer)));
-    rd_kafka_topic_destroy(handle);
+    rd_kafka_resp_err_t code = ask_topic(consumer, topic, deadline_of(consumer), &metadata);
     if (code)
         return code;
     int count = metadata->topic_cnt == 1 ? metadata->topics[0].partition_cnt : 0;
@@ -215,15 +365,42 @@ static rd_kafka_resp_err_t commit_and_wait(const wb_kafka_consumer *consumer,
     return code;
 }
 
+/* All of them: one left out would pass for younger than the subscription afterwards, and be read from
+ * its first message. */
+static rd_kafka_resp_err_t await_ends(wb_kafka_consumer *consumer, const partition_list *of, log_ends *ret_ends)
+{
+    int64_t deadline = deadline_of(consumer);
+    rd_kafka_resp_err_t code = query_ends(consumer, of, deadline, ret_ends);
+    while (code && may_go_on(consumer, deadline)) {
+        (void)nanosleep(&a_while, NULL);
+        free_ends(ret_ends);
+        code = query_ends(consumer, of, deadline, ret_ends);
+    }
+    return code;
+}
+
+/* What somebody has committed meanwhile, who waited for us no longer and has begun: he is further. */
+static rd_kafka_resp_err_t leave_out_known(wb_kafka_consumer *consumer, partition_list *all, partition_list *starts)
+{
+    rd_kafka_resp_err_t code = find_committed(consumer, all);
+    for (int i = 0; i < all->cnt && !code; i++)
+        if (all->elems[i].offset >= 0)
+            (void)rd_kafka_topic_partition_list_del(starts, all->elems[i].topic, all->elems[i].partition);
+    return code;
+}
+
 static rd_kafka_resp_err_t begin_at_end(wb_kafka_consumer *consumer, partition_list *all)
 {
-    partition_list *lasts = NULL;
-    rd_kafka_resp_err_t code;
-    if (query_ends(consumer, all, LAST_OFFSET, deadline_of(consumer), &lasts, &code))
-        code = commit_and_wait(consumer, lasts);
+    log_ends ends;
+    rd_kafka_resp_err_t code = await_ends(consumer, all, &ends);
+    if (!code)
+        code = leave_out_known(consumer, all, ends.lasts);
+    if (!code && ends.lasts->cnt)
+        code = commit_and_wait(consumer, ends.lasts);
     for (int i = 0; i < all->cnt && !code; i++)
-        all->elems[i].offset = offset_of(lasts, &all->elems[i]);
-    rd_kafka_topic_partition_list_destroy(lasts);
+        if (find(ends.lasts, all->elems[i].topic, all->elems[i].partition))
+            all->elems[i].offset = offset_of(ends.lasts, &all->elems[i]);
+    free_ends(&ends);
     return code;
 }
 
@@ -303,38 +480,64 @@ static rd_kafka_resp_err_t begin_topics(wb_kafka_consumer *consumer, partition_l
 
 /* ---- choosing ---------------------------------------------------------------------- */
 
+/* One without a leader is nobody's reason to wait. What is committed was right when it was, and a place that is
+ * not there any more the leader will say, once there is one. */
 static int64_t choose_start(const wb_kafka_consumer *consumer, const partition_entry *committed,
                             int64_t first, int64_t last)
 {
     if (committed->offset < 0)
-        return first;
-    if (!is_out_of_range(consumer, committed->offset, first, last))
+        return first < 0 ? RD_KAFKA_OFFSET_BEGINNING : first;
+    if (first < 0 || last < 0 || !is_out_of_range(consumer, committed->offset, first, last))
         return committed->offset;
     log_gone(consumer, committed, first, last);
     return first;
+}
+
+static void log_silent(const wb_kafka_consumer *consumer, const partition_entry *one, int count,
+                       rd_kafka_resp_err_t code)
+{
+    const wb_host *host = consumer->transport->host;
+    char number[16], partitions[16];
+    (void)snprintf(number, sizeof number, "%" PRId32, one->partition);
+    (void)snprintf(partitions, sizeof partitions, "%d", count);
+    wb_field fields[] = { { "topic", one->topic },
+                          { "partition", number },
+                          { "partitions", partitions },
+                          { "reason", rd_kafka_err2str(code) } };
+    host->log(host, WB_LOG_WARNING,
+              "partitions wait for a leader that answers, this one among them: the others go on", fields, 4);
+}
+
+static void choose_starts(wb_kafka_consumer *consumer, const partition_list *committed, partition_list *starts)
+{
+    log_ends ends;
+    const partition_entry *silent = NULL;
+    int count = 0;
+    rd_kafka_resp_err_t code = query_ends(consumer, committed, deadline_of(consumer), &ends);
+    for (int i = 0; i < starts->cnt; i++) {
+        const partition_entry *entry = &committed->elems[i];
+        int64_t first = offset_of(ends.firsts, entry), last = offset_of(ends.lasts, entry);
+        starts->elems[i].offset = choose_start(consumer, entry, first, last);
+        if (last >= 0)
+            continue;
+        silent = silent ? silent : entry;
+        count++;
+    }
+    if (silent)
+        log_silent(consumer, silent, count, code);
+    free_ends(&ends);
 }
 
 /* Both are sorted, so that the topic of one is looked at once. */
 rd_kafka_resp_err_t wb_kafka_start_find(wb_kafka_consumer *consumer, partition_list *committed,
                                         partition_list *starts)
 {
-    partition_list *firsts = NULL, *lasts = NULL;
     rd_kafka_topic_partition_list_sort(committed, NULL, NULL);
     rd_kafka_topic_partition_list_sort(starts, NULL, NULL);
     rd_kafka_resp_err_t code = find_committed(consumer, committed);
     if (!code)
         code = begin_topics(consumer, committed);
-    int64_t deadline = deadline_of(consumer);
-    if (!code && query_ends(consumer, committed, FIRST_OFFSET, deadline, &firsts, &code) &&
-        query_ends(consumer, committed, LAST_OFFSET, deadline, &lasts, &code))
-        for (int i = 0; i < starts->cnt; i++) {
-            const partition_entry *entry = &committed->elems[i];
-            starts->elems[i].offset =
-                choose_start(consumer, entry, offset_of(firsts, entry), offset_of(lasts, entry));
-        }
-    if (firsts)
-        rd_kafka_topic_partition_list_destroy(firsts);
-    if (lasts)
-        rd_kafka_topic_partition_list_destroy(lasts);
+    if (!code)
+        choose_starts(consumer, committed, starts);
     return code;
 }
