@@ -37,7 +37,7 @@ static void declares_nothing_of_transports(wb_kit *kit)
     const uint64_t transports = WB_CAP_MODE_NONE | WB_CAP_MODE_RECEIVE_ONLY | WB_CAP_MODE_SENDS_ATOMIC |
                                 WB_CAP_MODE_TRANSACTION_SCOPE | WB_CAP_DELAY | WB_CAP_DELIVERY_COUNT |
                                 WB_CAP_ORDER_PER_KEY | WB_CAP_PUBLISH |
-                                WB_CAP_HEADER_ORDER | WB_CAP_EXPIRY | WB_CAP_UNINSTALL | WB_CAP_UNSUBSCRIBE;
+                                WB_CAP_HEADER_ORDER | WB_CAP_EXPIRY | WB_CAP_UNINSTALL | WB_CAP_UNSUBSCRIBE | WB_CAP_QUEUES;
     wb_kit_check(kit, (kit->plugin->capabilities & transports) == 0,
                  "it declares capabilities of a transport");
 }

@@ -35,6 +35,7 @@ const char *wb_conflict_name(int kind)
         "session_without_outbox", "session_unsupported", "session_processor",
         "by_without_outbox", "position_transport", "position_persistence", "position_retries",
         "persistence_unsuited", "store_without_outbox", "store_unsuited", "store_persistence", "store_position", "store_shared",
+        "queues_unsupported",
     };
     return kind >= 0 && kind < WB_CONFLICT_KINDS ? names[kind] : "unknown";
 }
@@ -306,6 +307,14 @@ static void describe_apart(const wb_negotiation_input *input, wb_conflict *confl
     }
 }
 
+static void describe_queues(const wb_negotiation_input *input, wb_conflict *conflict)
+{
+    conflict->at = input->queues_at;
+    say(conflict, "failures.from names %zu queues, and transport \"%s\" (line %d) receives from one; write another endpoint "
+                  "for each queue, or use a transport that declares \"queues\"",
+        input->queue_count, input->transport.name, input->transport.at.line);
+}
+
 void wb_rule_describe(const wb_negotiation_input *input, size_t index, wb_conflict *conflict)
 {
     switch (conflict->kind) {
@@ -331,6 +340,7 @@ void wb_rule_describe(const wb_negotiation_input *input, size_t index, wb_confli
     case WB_CONFLICT_STORE_PERSISTENCE:
     case WB_CONFLICT_STORE_SHARED:
     case WB_CONFLICT_STORE_POSITION: describe_apart(input, conflict); break;
+    case WB_CONFLICT_QUEUES_UNSUPPORTED: describe_queues(input, conflict); break;
     case WB_CONFLICT_NO_HANDLERS:
         conflict->at = input->at;
         say(conflict, "the endpoint has no handlers; list modules, handlers = [\"FILE.so\"];, or "

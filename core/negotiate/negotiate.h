@@ -48,6 +48,8 @@ typedef struct wb_negotiation_input {
     wb_conf_origin session_at;   /* of the group session; counts if it is set */
     wb_conf_origin processor_at; /* of its processor_endpoint, the same */
     size_t handler_count; /* modules listed */
+    size_t queue_count;   /* it receives from: more than one are further error queues */
+    wb_conf_origin queues_at;
     const wb_input_setting *input_settings;
     size_t input_setting_count;
     wb_party transport;
@@ -98,7 +100,8 @@ typedef struct wb_plan {
 #define WB_CONFLICT_STORE_PERSISTENCE 25
 #define WB_CONFLICT_STORE_POSITION 26
 #define WB_CONFLICT_STORE_SHARED 27
-#define WB_CONFLICT_KINDS 28
+#define WB_CONFLICT_QUEUES_UNSUPPORTED 28
+#define WB_CONFLICT_KINDS 29
 
 typedef struct wb_conflict {
     int kind;

@@ -220,6 +220,11 @@ static int store_shared(const wb_negotiation_input *input)
     return input->store.name && own && stores && strcmp(own, stores) == 0;
 }
 
+static int queues_unsupported(const wb_negotiation_input *input)
+{
+    return input->queue_count > 1 && !offers(&input->transport, WB_CAP_QUEUES);
+}
+
 static int send_only_setting(const wb_negotiation_input *input)
 {
     return input->input_setting_count > 0;
@@ -259,6 +264,7 @@ static const struct {
     [WB_CONFLICT_STORE_PERSISTENCE] = { store_persistence, 0 },
     [WB_CONFLICT_STORE_POSITION] = { store_position, 0 },
     [WB_CONFLICT_STORE_SHARED] = { store_shared, 0 },
+    [WB_CONFLICT_QUEUES_UNSUPPORTED] = { queues_unsupported, 0 },
 };
 
 int wb_rule_is_broken(const wb_negotiation_input *input, int kind)

@@ -19,6 +19,7 @@ const wb_capability_name wb_capability_names[] = {
     { WB_CAP_POSITION, "position" },
     { WB_CAP_UNINSTALL, "uninstall" },
     { WB_CAP_UNSUBSCRIBE, "unsubscribe" },
+    { WB_CAP_QUEUES, "queues" },
     { WB_CAP_OUTBOX, "outbox" },
     { WB_CAP_DELAY_STORE, "delay_store" },
     { WB_CAP_DELAY_WITH_COMMIT, "delay_with_commit" },

@@ -16,7 +16,7 @@ typedef struct wb_capability_name {
 #define WB_CAPS_OF_TRANSPORTS                                                                      \
     (WB_CAP_MODE_NONE | WB_CAP_MODE_RECEIVE_ONLY | WB_CAP_MODE_SENDS_ATOMIC | WB_CAP_MODE_TRANSACTION_SCOPE |          \
      WB_CAP_DELAY | WB_CAP_DELIVERY_COUNT | WB_CAP_ORDER_PER_KEY | WB_CAP_PUBLISH | WB_CAP_HEADER_ORDER |              \
-     WB_CAP_EXPIRY | WB_CAP_POSITION | WB_CAP_UNINSTALL | WB_CAP_UNSUBSCRIBE)
+     WB_CAP_EXPIRY | WB_CAP_POSITION | WB_CAP_UNINSTALL | WB_CAP_UNSUBSCRIBE | WB_CAP_QUEUES)
 #define WB_CAPS_OF_PERSISTENCES                                                                    \
     (WB_CAP_OUTBOX | WB_CAP_DELAY_STORE | WB_CAP_JOIN_TRANSPORT | WB_CAP_DELAY_WITH_COMMIT |                           \
      WB_CAP_CLAIM_WITH_COMMIT | WB_CAP_WRITTEN | WB_CAP_POSITIONS | WB_CAP_FORGET | WB_CAP_REMEMBER |   \

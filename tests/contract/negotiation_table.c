@@ -24,14 +24,15 @@
 static const wb_party transports[] = {
     { .name = "amqp",
       .capabilities = NONE | RECEIVE_ONLY | WB_CAP_DELIVERY_COUNT | WB_CAP_PUBLISH | WB_CAP_DELAY |
-                      WB_CAP_EXPIRY | WB_CAP_UNINSTALL | WB_CAP_UNSUBSCRIBE },
+                      WB_CAP_EXPIRY | WB_CAP_UNINSTALL | WB_CAP_UNSUBSCRIBE | WB_CAP_QUEUES },
     { .name = "kafka",
       .capabilities = NONE | RECEIVE_ONLY | ATOMIC | WB_CAP_DELIVERY_COUNT | WB_CAP_ORDER_PER_KEY |
                       WB_CAP_PUBLISH | WB_CAP_HEADER_ORDER | WB_CAP_EXPIRY | WB_CAP_POSITION |
-                      WB_CAP_UNINSTALL },
+                      WB_CAP_UNINSTALL | WB_CAP_QUEUES },
     { .name = "sqlite",
       .capabilities = NONE | RECEIVE_ONLY | ATOMIC | SCOPE | WB_CAP_DELIVERY_COUNT |
-                      WB_CAP_PUBLISH | WB_CAP_HEADER_ORDER | WB_CAP_EXPIRY | WB_CAP_UNINSTALL | WB_CAP_UNSUBSCRIBE,
+                      WB_CAP_PUBLISH | WB_CAP_HEADER_ORDER | WB_CAP_EXPIRY | WB_CAP_UNINSTALL | WB_CAP_UNSUBSCRIBE |
+                      WB_CAP_QUEUES,
       .shared_resource = "/var/lib/orders.db" },
     { .name = "delaying", .capabilities = NONE | RECEIVE_ONLY | WB_CAP_PUBLISH | WB_CAP_DELAY },
 };

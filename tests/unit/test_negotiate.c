@@ -290,6 +290,23 @@ static void test_send_only(void **state)
                                                      "a send-only endpoint (line 2) has none"));
 }
 
+static void test_queues(void **state)
+{
+    wb_negotiation_input input = sound();
+    (void)state;
+    input.queue_count = 1;
+    input.queues_at = (wb_conf_origin)AT(9);
+    (void)expect_plan(&input);
+    input.queue_count = 2;
+    wb_conflict conflict = expect_conflict(&input, WB_CONFLICT_QUEUES_UNSUPPORTED, 9,
+                                           "failures.from names 2 queues, and transport \"broker\" (line 4) receives from one");
+    assert_non_null(strstr(conflict.text, "write another endpoint for each queue, or use a transport that declares \"queues\""));
+    input.persistence.capabilities |= WB_CAP_QUEUES; /* of somebody else */
+    expect_conflict(&input, WB_CONFLICT_QUEUES_UNSUPPORTED, 9, "receives from one");
+    input.transport.capabilities |= WB_CAP_QUEUES;
+    (void)expect_plan(&input);
+}
+
 static void test_store(void **state)
 {
     wb_negotiation_input input = sound();
@@ -442,6 +459,7 @@ int main(void)
         cmocka_unit_test(test_handlers_are_needed),
         cmocka_unit_test(test_send_only),
         cmocka_unit_test(test_positions),
+        cmocka_unit_test(test_queues),
         cmocka_unit_test(test_store),
         cmocka_unit_test(test_sessions),
         cmocka_unit_test(test_sessions_of_send_only),

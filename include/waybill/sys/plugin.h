@@ -37,7 +37,7 @@
  *
  * Change log: 1.0 first version; appended before its release: WB_OPTION_PATH;
  * WB_CAP_UNINSTALL, WB_CAP_UNSUBSCRIBE, WB_CAP_REMOVE_TABLES, WB_CAP_SUBSCRIPTIONS, WB_CAP_FAILED,
- * wb_endpoint_info.subscriptions and failures, of which a plugin that was written before needs none; wb_finding and
+ * wb_endpoint_info.subscriptions, failures and, with WB_CAP_QUEUES, queues, of which a plugin that was written before needs none; wb_finding and
  * wb_examination, for operations that need no capability: NULL, or absent, is a plugin that finds nothing;
  * WB_PLUGIN_OBSERVER, with WB_CAP_SEES_x; wb_host.progress.
  */
@@ -207,6 +207,7 @@ typedef struct wb_option {
  *   WB_CAP_ORDER_PER_KEY   wb_incoming.key; with it a message that fails may hold up those behind it
  *   WB_CAP_DELIVERY_COUNT  wb_incoming.delivery_count; the host takes it as it comes, 0 where it is not kept
  *   WB_CAP_HEADER_ORDER    wb_incoming.headers; the host keeps whatever order there is
+ *   WB_CAP_QUEUES          wb_endpoint_info.queues; without it an endpoint receives from one queue, its name
  *   WB_CAP_DELAY_WITH_COMMIT  wb_commit.delayed; without it delayed messages are stored behind the commit
  *
  * The conformance kit tries each that is declared. */
@@ -238,6 +239,8 @@ typedef struct wb_option {
 #define WB_CAP_UNINSTALL (UINT64_C(1) << 11)
 /* Transport: a subscription stays at the broker until somebody ends it (wb_transport_ops.unsubscribe). */
 #define WB_CAP_UNSUBSCRIBE (UINT64_C(1) << 12)
+/* Transport: an endpoint may receive from several queues (wb_endpoint_info.queues). */
+#define WB_CAP_QUEUES (UINT64_C(1) << 13)
 /* Persistence: keeps an outbox. */
 #define WB_CAP_OUTBOX (UINT64_C(1) << 16)
 /* Persistence: keeps delayed messages. */
@@ -380,7 +383,15 @@ typedef struct wb_endpoint_info {
     /** 1: failed messages are kept (sys/failed.h): install() of a persistence makes and verify() looks for what that needs. */
     int32_t failures;
     int32_t reserved_4;
+    /** Further queues that the endpoint receives from, beside `name`: WB_QUEUES_MAX at most, none named twice, none of them
+     *  `name`, an error queue or the audit queue. Only a transport with WB_CAP_QUEUES is handed any; what it does then is
+     *  said in sys/transport.h. Nothing is sent, published or delayed to them in the endpoint's name. NULL or absent for none. */
+    const char *const *queues;
+    size_t queue_count;
 } wb_endpoint_info;
+
+/** Most further queues of an endpoint. */
+#define WB_QUEUES_MAX 15u
 
 /** Called for each subscription of an endpoint; `type` is valid during the call only. Return WB_OK to go on;
  *  whatever else it returns ends the visits, and is what the call returns. */

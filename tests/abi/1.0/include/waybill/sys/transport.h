@@ -19,8 +19,21 @@
  * receive() and send() have a deadline. What has none ends by itself all the same, by time-outs of
  * the plugin: while a call runs its worker cannot stop.
  *
+ * An endpoint with further queues (wb_endpoint_info.queues, WB_CAP_QUEUES): each of them is treated as the one of its name
+ * is, but where a line below says otherwise:
+ *  - install() makes and verify() looks for each, and what is missing is named; examine() looks at each;
+ *  - receive() returns messages of all of them, and what waits in one never keeps those of another waiting for good: each
+ *    gets its turn, however much is in the others. The order of one queue says nothing of another's;
+ *  - a message goes back to the queue it came from, and is counted there; all that is said of messages in hand counts for
+ *    all of them together. They are acknowledged and given back in one call, and one transaction covers them;
+ *  - a prefetch may count for each queue by itself;
+ *  - limits() says the lowest limit that is known of one; depth() counts what waits in all of them, and is_installed
+ *    means that all are there;
+ *  - with WB_CAP_POSITION no partition of one has the name of another's;
+ *  - uninstall() and take_over() are about the endpoint's own queue, the one of its name: the further ones stay.
+ *
  * Change log: 1.0 first version; appended before its release: depth, uninstall, unsubscribe, subscriptions,
- * take_over, examine, WB_OPERATION_PARTLY_SENT.
+ * take_over, examine, WB_OPERATION_PARTLY_SENT. WB_CAP_QUEUES: what an endpoint with further queues is, above.
  */
 #ifndef WAYBILL_SYS_TRANSPORT_H
 #define WAYBILL_SYS_TRANSPORT_H
