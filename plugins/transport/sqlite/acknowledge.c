@@ -29,19 +29,19 @@ static int remember(wb_transport_session *session, const wb_incoming *const *mes
 
 /* ---- rows ---------------------------------------------------------------------- */
 
-static int delete_run(wb_transport_session *session, int64_t first, int64_t last, wb_error *error)
+static int delete_run(wb_transport_session *session, wb_sqlite_source *source, int64_t first, int64_t last, wb_error *error)
 {
     int result = wb_sqlite_session_prepare_for_queue(
-        session, &session->prepared.delete_run,
-        "delete from waybill_message_%lld where seq between ?1 and ?2", session->queue, error);
+        session, &source->delete_run,
+        "delete from waybill_message_%lld where seq between ?1 and ?2", source->queue, error);
     if (result != WB_OK)
         return result;
-    (void)sqlite3_bind_int64(session->prepared.delete_run, 1, first);
-    (void)sqlite3_bind_int64(session->prepared.delete_run, 2, last);
-    return wb_sqlite_db_run(&session->db, session->prepared.delete_run, "delete messages", error);
+    (void)sqlite3_bind_int64(source->delete_run, 1, first);
+    (void)sqlite3_bind_int64(source->delete_run, 2, last);
+    return wb_sqlite_db_run(&session->db, source->delete_run, "delete messages", error);
 }
 
-static int delete_counts(wb_transport_session *session, int64_t first, int64_t last,
+static int delete_counts(wb_transport_session *session, const wb_sqlite_source *source, int64_t first, int64_t last,
                          wb_error *error)
 {
     int result = wb_sqlite_db_prepare(&session->db, &session->prepared.delete_counts,
@@ -50,7 +50,7 @@ static int delete_counts(wb_transport_session *session, int64_t first, int64_t l
                                       error);
     if (result != WB_OK)
         return result;
-    (void)sqlite3_bind_int64(session->prepared.delete_counts, 1, session->queue);
+    (void)sqlite3_bind_int64(session->prepared.delete_counts, 1, source->queue);
     (void)sqlite3_bind_int64(session->prepared.delete_counts, 2, first);
     (void)sqlite3_bind_int64(session->prepared.delete_counts, 3, last);
     return wb_sqlite_db_run(&session->db, session->prepared.delete_counts, "delete counts", error);
@@ -59,8 +59,8 @@ static int delete_counts(wb_transport_session *session, int64_t first, int64_t l
 int wb_sqlite_acknowledge_run(wb_transport_session *session, int64_t first, int64_t last,
                               wb_error *error)
 {
-    int result = delete_run(session, first, last, error);
-    return result == WB_OK ? delete_counts(session, first, last, error) : result;
+    int result = delete_run(session, session->source, first, last, error);
+    return result == WB_OK ? delete_counts(session, session->source, first, last, error) : result;
 }
 
 static int delete_claim(wb_transport_session *session, const wb_sqlite_claim *owner,
@@ -72,7 +72,7 @@ static int delete_claim(wb_transport_session *session, const wb_sqlite_claim *ow
                              error);
     if (result != WB_OK)
         return result;
-    (void)sqlite3_bind_int64(session->prepared.delete_claim, 1, session->queue);
+    (void)sqlite3_bind_int64(session->prepared.delete_claim, 1, owner->source->queue);
     (void)sqlite3_bind_int64(session->prepared.delete_claim, 2, owner->first);
     (void)sqlite3_bind_int64(session->prepared.delete_claim, 3, session->number);
     return wb_sqlite_db_run(&session->db, session->prepared.delete_claim, "release a claim", error);
@@ -83,17 +83,17 @@ static int delete_claim(wb_transport_session *session, const wb_sqlite_claim *ow
 static int delete_whole(wb_transport_session *session, wb_sqlite_claim *owner, wb_error *error)
 {
     owner->gone = 1;
-    int result = delete_run(session, owner->first, owner->last, error);
+    int result = delete_run(session, owner->source, owner->first, owner->last, error);
     if (result == WB_OK && owner->redelivered)
-        result = delete_counts(session, owner->first, owner->last, error);
+        result = delete_counts(session, owner->source, owner->first, owner->last, error);
     return result == WB_OK ? delete_claim(session, owner, error) : result;
 }
 
 static int delete_one(wb_transport_session *session, const wb_sqlite_message *one, wb_error *error)
 {
-    int result = delete_run(session, one->seq, one->seq, error);
+    int result = delete_run(session, one->claim->source, one->seq, one->seq, error);
     if (result == WB_OK && one->incoming.delivery_count > 0)
-        result = delete_counts(session, one->seq, one->seq, error);
+        result = delete_counts(session, one->claim->source, one->seq, one->seq, error);
     return result;
 }
 
@@ -192,7 +192,7 @@ static int count_up(wb_transport_session *session, const wb_sqlite_message *one,
                              " on conflict(queue,seq) do update set count=count+1", error);
     if (result != WB_OK)
         return result;
-    (void)sqlite3_bind_int64(session->prepared.count_up, 1, session->queue);
+    (void)sqlite3_bind_int64(session->prepared.count_up, 1, one->claim->source->queue);
     (void)sqlite3_bind_int64(session->prepared.count_up, 2, one->seq);
     return wb_sqlite_db_run(&session->db, session->prepared.count_up, "count a delivery", error);
 }
@@ -209,7 +209,7 @@ static int split(wb_transport_session *session, wb_sqlite_claim *owner,
             goes = returned[i] == one;
         if (goes)
             continue;
-        result = wb_sqlite_claim_insert(session, one->seq, one->seq, &own, error);
+        result = wb_sqlite_claim_insert(session, owner->source, one->seq, one->seq, &own, error);
         if (result != WB_OK)
             break;
         own->held = 1;

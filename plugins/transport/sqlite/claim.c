@@ -33,7 +33,7 @@ int wb_sqlite_claim_list(wb_transport_session *session, wb_sqlite_foreign_claim 
     if (result != WB_OK)
         return result;
     sqlite3_stmt *list = session->prepared.list_claims;
-    (void)sqlite3_bind_int64(list, 1, session->queue);
+    (void)sqlite3_bind_int64(list, 1, session->source->queue);
     while ((code = sqlite3_step(list)) == SQLITE_ROW) {
         if (count == capacity && grow(&claims, &capacity) < 0)
             break;
@@ -145,7 +145,7 @@ int wb_sqlite_claim_release_all(wb_transport_session *session, int64_t number, w
     return wb_sqlite_db_run(db, session->prepared.release_all, "release claims", error);
 }
 
-int wb_sqlite_claim_insert(wb_transport_session *session, int64_t first, int64_t last,
+int wb_sqlite_claim_insert(wb_transport_session *session, wb_sqlite_source *source, int64_t first, int64_t last,
                            wb_sqlite_claim **ret_claim, wb_error *error)
 {
     int result = wb_sqlite_db_prepare(&session->db, &session->prepared.insert_claim,
@@ -158,7 +158,7 @@ int wb_sqlite_claim_insert(wb_transport_session *session, int64_t first, int64_t
     if (!made)
         return wb_sqlite_db_out_of_memory(&session->db, error);
     sqlite3_stmt *insert = session->prepared.insert_claim;
-    (void)sqlite3_bind_int64(insert, 1, session->queue);
+    (void)sqlite3_bind_int64(insert, 1, source->queue);
     (void)sqlite3_bind_int64(insert, 2, first);
     (void)sqlite3_bind_int64(insert, 3, last);
     (void)sqlite3_bind_int64(insert, 4, session->number);
@@ -167,6 +167,7 @@ int wb_sqlite_claim_insert(wb_transport_session *session, int64_t first, int64_t
         free(made);
         return result;
     }
+    made->source = source;
     made->first = first;
     made->last = last;
     made->next = session->claims;
@@ -185,7 +186,7 @@ int wb_sqlite_claim_verify(wb_transport_session *session, wb_error *error)
                                       " and session=?3",
                                       error);
     for (const wb_sqlite_claim *own = session->claims; result == WB_OK && own; own = own->next) {
-        (void)sqlite3_bind_int64(session->prepared.find_claim, 1, session->queue);
+        (void)sqlite3_bind_int64(session->prepared.find_claim, 1, own->source->queue);
         (void)sqlite3_bind_int64(session->prepared.find_claim, 2, own->first);
         (void)sqlite3_bind_int64(session->prepared.find_claim, 3, session->number);
         int code = sqlite3_step(session->prepared.find_claim);

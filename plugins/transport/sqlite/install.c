@@ -89,6 +89,17 @@ static int subscribe(wb_sqlite_database *db, const char *type, int64_t queue, wb
     return result;
 }
 
+size_t wb_sqlite_transport_count_queues(const wb_endpoint_info *endpoint)
+{
+    const size_t further = WB_HAS(endpoint, wb_endpoint_info, queue_count) ? endpoint->queue_count : 0;
+    return 1 + (further < WB_QUEUES_MAX ? further : WB_QUEUES_MAX);
+}
+
+const char *wb_sqlite_transport_queue(const wb_endpoint_info *endpoint, size_t number)
+{
+    return number ? endpoint->queues[number - 1] : endpoint->name;
+}
+
 int wb_sqlite_transport_version(wb_transport *transport, wb_sqlite_database *db, int *ret_version, wb_error *error)
 {
     int result = wb_sqlite_db_schema_version(db, WB_SQLITE_TRANSPORT_SCHEMA_PART, ret_version,
@@ -115,6 +126,8 @@ static int install_tables(wb_transport *transport, wb_sqlite_database *db, wb_er
                                                  WB_SQLITE_TRANSPORT_SCHEMA_VERSION, error);
     if (result == WB_OK)
         result = make_queue(db, endpoint->name, &queue, error);
+    for (size_t i = 1; result == WB_OK && i < wb_sqlite_transport_count_queues(endpoint); i++)
+        result = make_queue(db, wb_sqlite_transport_queue(endpoint, i), &others, error);
     if (result == WB_OK && endpoint->error_queue)
         result = make_queue(db, endpoint->error_queue, &others, error);
     if (result == WB_OK && WB_HAS(endpoint, wb_endpoint_info, audit_queue))
@@ -202,6 +215,8 @@ static int verify_tables(wb_transport *transport, wb_sqlite_database *db, wb_err
         return missing(transport, "table", "waybill_queue", error);
     if (result == WB_OK)
         result = verify_queue(transport, db, endpoint->name, &queue, error);
+    for (size_t i = 1; result == WB_OK && i < wb_sqlite_transport_count_queues(endpoint); i++)
+        result = verify_queue(transport, db, wb_sqlite_transport_queue(endpoint, i), &others, error);
     if (result == WB_OK && endpoint->error_queue)
         result = verify_queue(transport, db, endpoint->error_queue, &others, error);
     if (result == WB_OK && WB_HAS(endpoint, wb_endpoint_info, audit_queue))

@@ -31,7 +31,7 @@ void wb_sqlite_large_leave(wb_transport_session *session)
 int wb_sqlite_large_open(wb_transport_session *session, int64_t seq, const char *column,
                          sqlite3_blob **ret_blob, wb_error *error)
 {
-    char *table = sqlite3_mprintf("waybill_message_%lld", (long long)session->queue);
+    char *table = sqlite3_mprintf("waybill_message_%lld", (long long)session->source->queue);
     if (!table)
         return wb_sqlite_db_out_of_memory(&session->db, error);
     int code = sqlite3_blob_open(session->db.handle, "main", table, column, seq, 0, ret_blob);

@@ -148,7 +148,7 @@ static const wb_plugin descriptor = {
     .summary = "embedded durable queues in a SQLite file, shared by processes of one machine",
     .capabilities = WB_CAP_MODE_NONE | WB_CAP_MODE_RECEIVE_ONLY | WB_CAP_MODE_SENDS_ATOMIC |
                     WB_CAP_MODE_TRANSACTION_SCOPE | WB_CAP_DELIVERY_COUNT | WB_CAP_PUBLISH |
-                    WB_CAP_HEADER_ORDER | WB_CAP_EXPIRY | WB_CAP_UNINSTALL | WB_CAP_UNSUBSCRIBE,
+                    WB_CAP_HEADER_ORDER | WB_CAP_EXPIRY | WB_CAP_UNINSTALL | WB_CAP_UNSUBSCRIBE | WB_CAP_QUEUES,
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .option_stride = sizeof(wb_option),

@@ -18,23 +18,23 @@ static int peek_run(wb_transport_session *session, int64_t from, int64_t to, int
                     wb_error *error)
 {
     int result = wb_sqlite_session_prepare_for_queue(
-        session, &session->prepared.peek,
-        "select 1 from waybill_message_%lld where seq between ?1 and ?2 limit 1", session->queue,
+        session, &session->source->peek,
+        "select 1 from waybill_message_%lld where seq between ?1 and ?2 limit 1", session->source->queue,
         error);
     if (result != WB_OK)
         return result;
-    (void)sqlite3_bind_int64(session->prepared.peek, 1, from);
-    (void)sqlite3_bind_int64(session->prepared.peek, 2, to);
-    int code = sqlite3_step(session->prepared.peek);
+    (void)sqlite3_bind_int64(session->source->peek, 1, from);
+    (void)sqlite3_bind_int64(session->source->peek, 2, to);
+    int code = sqlite3_step(session->source->peek);
     *ret_found = code == SQLITE_ROW;
     if (code != SQLITE_ROW && code != SQLITE_DONE)
         result = wb_sqlite_db_fail(&session->db, code, "look for messages", error);
-    (void)sqlite3_reset(session->prepared.peek);
+    (void)sqlite3_reset(session->source->peek);
     return result;
 }
 
-/* Whether there is something to take. A hint: taking decides. */
-static int look(wb_transport_session *session, int *ret_found, wb_error *error)
+/* Whether there is something to take of the queue that is being looked at. A hint: taking decides. */
+static int look_at_source(wb_transport_session *session, int *ret_found, wb_error *error)
 {
     wb_sqlite_foreign_claim *claims = NULL;
     size_t count = 0;
@@ -51,6 +51,17 @@ static int look(wb_transport_session *session, int *ret_found, wb_error *error)
         from = wb_sqlite_claim_gap_begin(next, from);
     }
     free(claims);
+    return result;
+}
+
+static int look(wb_transport_session *session, int *ret_found, wb_error *error)
+{
+    int result = WB_OK;
+    *ret_found = 0;
+    for (size_t i = 0; result == WB_OK && i < session->source_count && !*ret_found; i++) {
+        session->source = &session->sources[i];
+        result = look_at_source(session, ret_found, error);
+    }
     return result;
 }
 

@@ -68,18 +68,47 @@ static int find_readers(const wb_transport *transport, int64_t queue, uint32_t *
     return result;
 }
 
+/* Who receives from one of the endpoint's queues receives from all of them: counted once. */
+static int add_queue(wb_transport *transport, wb_sqlite_database *db, int64_t queue, wb_transport_depth *depth,
+                     wb_error *error)
+{
+    int64_t count = 0;
+    uint32_t readers = 0;
+    depth->is_installed &= queue != 0;
+    if (!queue)
+        return WB_OK;
+    int result = count_messages(db, queue, &count, error);
+    if (result == WB_OK)
+        result = find_readers(transport, queue, &readers, error);
+    depth->messages += (uint64_t)count;
+    if (readers > depth->readers)
+        depth->readers = readers;
+    return result;
+}
+
+static int add_further(wb_transport *transport, wb_sqlite_database *db, wb_transport_depth *depth, wb_error *error)
+{
+    int result = WB_OK;
+    for (size_t i = 1; result == WB_OK && i < wb_sqlite_transport_count_queues(transport->endpoint); i++) {
+        int64_t queue = 0;
+        result = wb_sqlite_transport_find_queue(db, wb_sqlite_transport_queue(transport->endpoint, i), &queue, error);
+        if (result == WB_OK)
+            result = add_queue(transport, db, queue, depth, error);
+    }
+    return result;
+}
+
 int wb_sqlite_transport_depth(wb_transport *transport, wb_transport_depth *depth, wb_error *error)
 {
     wb_sqlite_database db;
-    int64_t queue, count = 0;
+    int64_t queue;
     int is_open;
     int result = open_file(transport, &db, &queue, &is_open, error);
-    depth->is_installed = queue != 0;
+    depth->is_installed = result == WB_OK;
+    if (result == WB_OK)
+        result = add_queue(transport, &db, queue, depth, error);
     if (result == WB_OK && queue)
-        result = count_messages(&db, queue, &count, error);
-    if (result == WB_OK && queue)
-        result = find_readers(transport, queue, &depth->readers, error);
-    depth->messages = (uint64_t)count;
+        result = add_further(transport, &db, depth, error);
     if (is_open)
         wb_sqlite_db_close(&db);
     return result;

@@ -24,9 +24,9 @@ int wb_sqlite_session_prepare_for_queue(wb_transport_session *session, sqlite3_s
 
 /* ---- open -------------------------------------------------------------------- */
 
-static int find_own_queue(wb_transport_session *session, wb_error *error)
+/* *ret_queue is its number. */
+static int find_source(wb_transport_session *session, const char *name, int64_t *ret_queue, wb_error *error)
 {
-    const char *name = session->transport->endpoint->name;
     int result = wb_sqlite_db_prepare(&session->db, &session->prepared.find_queue,
                                       "select number from waybill_queue where name=?1", error);
     if (result != WB_OK)
@@ -34,7 +34,7 @@ static int find_own_queue(wb_transport_session *session, wb_error *error)
     (void)sqlite3_bind_text(session->prepared.find_queue, 1, name, -1, SQLITE_STATIC);
     int code = sqlite3_step(session->prepared.find_queue);
     if (code == SQLITE_ROW)
-        session->queue = sqlite3_column_int64(session->prepared.find_queue, 0);
+        *ret_queue = sqlite3_column_int64(session->prepared.find_queue, 0);
     else if (code == SQLITE_DONE)
         result = session->db.host->fail(session->db.host, error, WB_FATAL, WB_CAUSE_MISSING, 0,
                                         "no queue \"%s\" in \"%s\": run `waybill install`", name,
@@ -42,6 +42,19 @@ static int find_own_queue(wb_transport_session *session, wb_error *error)
     else
         result = wb_sqlite_db_fail(&session->db, code, "look up a queue", error);
     (void)sqlite3_reset(session->prepared.find_queue);
+    return result;
+}
+
+static int find_sources(wb_transport_session *session, wb_error *error)
+{
+    const wb_endpoint_info *endpoint = session->transport->endpoint;
+    const size_t count = wb_sqlite_transport_count_queues(endpoint);
+    int result = WB_OK;
+    for (size_t i = 0; result == WB_OK && i < count; i++) {
+        session->sources[i].name = wb_sqlite_transport_queue(endpoint, i);
+        result = find_source(session, session->sources[i].name, &session->sources[i].queue, error);
+    }
+    session->source_count = count;
     return result;
 }
 
@@ -91,28 +104,36 @@ static int take_number(wb_transport_session *session, wb_error *error)
 }
 
 /* Whoever removes a queue has all of its bytes meanwhile, so it is looked up again behind the lock. */
-static int enter_queue(wb_transport_session *session, wb_error *error)
+static int enter_source(wb_transport_session *session, const wb_sqlite_source *source, wb_error *error)
 {
     const wb_host *host = session->db.host;
-    const int64_t queue = session->queue;
-    const int taken = wb_sqlite_lockfile_try(session->sessions_fd, wb_sqlite_reader_locks(queue) + session->number);
+    int64_t queue = 0;
+    const int taken = wb_sqlite_lockfile_try(session->sessions_fd, wb_sqlite_reader_locks(source->queue) + session->number);
     if (taken < 0)
         return wb_sqlite_db_fail_file(host, errno, "lock", session->transport->sessions_path, error);
-    const int result = taken ? find_own_queue(session, error) : WB_OK;
-    if (result != WB_OK || (taken && session->queue == queue))
+    const int result = taken ? find_source(session, source->name, &queue, error) : WB_OK;
+    if (result != WB_OK || (taken && source->queue == queue))
         return result;
-    return host->fail(host, error, WB_RETRY, WB_CAUSE_SERVER, 0, "queue \"%s\" in \"%s\" is being removed",
-                      session->transport->endpoint->name, session->db.path);
+    return host->fail(host, error, WB_RETRY, WB_CAUSE_SERVER, 0, "queue \"%s\" in \"%s\" is being removed", source->name,
+                      session->db.path);
+}
+
+static int enter_sources(wb_transport_session *session, wb_error *error)
+{
+    int result = WB_OK;
+    for (size_t i = 0; result == WB_OK && i < session->source_count; i++)
+        result = enter_source(session, &session->sources[i], error);
+    return result;
 }
 
 static int open_for_receive(wb_transport_session *session, wb_error *error)
 {
-    int result = find_own_queue(session, error);
+    int result = find_sources(session, error);
     if (result == WB_OK)
         result = wb_sqlite_wait_open(session, error);
     if (result == WB_OK)
         result = take_number(session, error);
-    return result == WB_OK ? enter_queue(session, error) : result;
+    return result == WB_OK ? enter_sources(session, error) : result;
 }
 
 int wb_sqlite_session_open(wb_transport *transport, uint32_t purpose, uint32_t prefetch,
@@ -162,6 +183,8 @@ static void close_connection(wb_transport_session *session)
 {
     wb_sqlite_db_close(&session->db);
     session->prepared = (wb_sqlite_statements){ 0 };
+    for (size_t i = 0; i < session->source_count; i++)
+        session->sources[i] = (wb_sqlite_source){ .name = session->sources[i].name, .queue = session->sources[i].queue };
     wb_sqlite_send_forget_statements(session);
 }
 

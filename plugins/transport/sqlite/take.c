@@ -46,7 +46,7 @@ static int prepare_fetch(wb_transport_session *session, sqlite3_stmt **statement
         return WB_OK;
     char *sql = sqlite3_mprintf("select %s from waybill_message_%lld where seq between ?1 and ?2"
                                 " order by seq limit ?3",
-                                columns, (long long)session->queue);
+                                columns, (long long)session->source->queue);
     if (!sql)
         return wb_sqlite_db_out_of_memory(&session->db, error);
     int result = wb_sqlite_db_prepare(&session->db, statement, sql, error);
@@ -129,10 +129,10 @@ static int fetch_row(wb_transport_session *session, sqlite3_stmt *row, int is_we
 static int fetch_weighed(wb_transport_session *session, run *at, batch *taken, wb_error *error)
 {
     int result =
-        prepare_fetch(session, &session->prepared.fetch_weighed, wb_sqlite_message_columns_weighed, error);
+        prepare_fetch(session, &session->source->fetch_weighed, wb_sqlite_message_columns_weighed, error);
     if (result != WB_OK)
         return result;
-    sqlite3_stmt *row = session->prepared.fetch_weighed;
+    sqlite3_stmt *row = session->source->fetch_weighed;
     bind_run(row, at->from, at->to, 1);
     wb_sqlite_message_bind_limits(session, row);
     int code = sqlite3_step(row);
@@ -147,10 +147,10 @@ static int fetch_weighed(wb_transport_session *session, run *at, batch *taken, w
 static int fetch_run(wb_transport_session *session, run *at, batch *taken, wb_error *error)
 {
     int code = SQLITE_ROW;
-    int result = prepare_fetch(session, &session->prepared.fetch, wb_sqlite_message_columns, error);
+    int result = prepare_fetch(session, &session->source->fetch, wb_sqlite_message_columns, error);
     if (result != WB_OK)
         return result;
-    sqlite3_stmt *row = session->prepared.fetch;
+    sqlite3_stmt *row = session->source->fetch;
     bind_run(row, at->from, at->to, taken->max - taken->count);
     int before =
         sqlite3_limit(session->db.handle, SQLITE_LIMIT_LENGTH, wb_sqlite_message_row_max(session));
@@ -179,7 +179,7 @@ static int read_counts(wb_transport_session *session, wb_sqlite_claim *own, size
     if (result != WB_OK)
         return result;
     sqlite3_stmt *counts = session->prepared.list_counts;
-    (void)sqlite3_bind_int64(counts, 1, session->queue);
+    (void)sqlite3_bind_int64(counts, 1, session->source->queue);
     (void)sqlite3_bind_int64(counts, 2, own->first);
     (void)sqlite3_bind_int64(counts, 3, own->last);
     size_t at = from;
@@ -205,7 +205,7 @@ static int claim_run(wb_transport_session *session, size_t from, size_t to, wb_e
     wb_sqlite_claim *own = NULL;
     const wb_sqlite_message *first = (const wb_sqlite_message *)session->received[from];
     const wb_sqlite_message *last = (const wb_sqlite_message *)session->received[to - 1];
-    int result = wb_sqlite_claim_insert(session, first->seq, last->seq, &own, error);
+    int result = wb_sqlite_claim_insert(session, session->source, first->seq, last->seq, &own, error);
     if (result != WB_OK)
         return result;
     for (size_t i = from; i < to; i++)
@@ -286,6 +286,17 @@ static int take_available(wb_transport_session *session, batch *taken, wb_error 
     return result;
 }
 
+/* Each queue is the first one in its turn: what is full of others never fills every batch. */
+static int take_by_turns(wb_transport_session *session, batch *taken, wb_error *error)
+{
+    int result = WB_OK;
+    for (size_t i = 0; result == WB_OK && i < session->source_count && !taken->is_over; i++) {
+        session->source = &session->sources[(session->turn + i) % session->source_count];
+        result = take_available(session, taken, error);
+    }
+    return result;
+}
+
 static void count_expired(const wb_host *host, size_t count)
 {
     if (count && WB_HAS(host, wb_host, expired))
@@ -312,7 +323,7 @@ int wb_sqlite_take_messages(wb_transport_session *session, size_t max, size_t *r
         return result;
     result = wb_sqlite_acknowledge_apply(session, 0, error);
     if (result == WB_OK)
-        result = take_available(session, &taken, error);
+        result = take_by_turns(session, &taken, error);
     if (result == WB_OK)
         result = wb_sqlite_session_commit_own(session, error);
     if (result != WB_OK) {
@@ -321,6 +332,7 @@ int wb_sqlite_take_messages(wb_transport_session *session, size_t max, size_t *r
         drop(session, &taken);
         return result;
     }
+    session->turn = (session->turn + 1) % session->source_count;
     wb_sqlite_acknowledge_committed(session);
     count_expired(session->db.host, taken.expired);
     if (acknowledged)

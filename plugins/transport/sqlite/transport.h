@@ -56,9 +56,27 @@ int wb_sqlite_transport_subscriptions(wb_transport *transport, wb_subscription_f
 
 /* ---- session --------------------------------------------------------------- */
 
-/* A run of messages of our queue that belongs to this session: a row of waybill_claim.
- * No other message ever has a number in it. */
+/* A queue that a session receives from, with the statements on its table; they are the connection's, which finalizes
+ * them. */
+typedef struct wb_sqlite_source {
+    const char *name;
+    int64_t queue;
+    sqlite3_stmt *fetch;
+    sqlite3_stmt *fetch_weighed;
+    sqlite3_stmt *peek;
+    sqlite3_stmt *delete_run;
+} wb_sqlite_source;
+
+#define WB_SQLITE_SOURCES_MAX (1 + WB_QUEUES_MAX)
+
+/* How many queues the endpoint receives from, and their names: its own is the first. */
+size_t wb_sqlite_transport_count_queues(const wb_endpoint_info *endpoint);
+const char *wb_sqlite_transport_queue(const wb_endpoint_info *endpoint, size_t number);
+
+/* A run of messages of a queue that belongs to this session: a row of waybill_claim.
+ * No other message of that queue ever has a number in it. */
 typedef struct wb_sqlite_claim {
+    wb_sqlite_source *source;
     int64_t first;
     int64_t last;
     size_t held;     /* messages in hand, acknowledged ones not counted */
@@ -111,16 +129,12 @@ typedef struct wb_sqlite_subscribers {
 typedef struct wb_sqlite_statements {
     /* take.c, receive.c, claim.c */
     sqlite3_stmt *list_claims;
-    sqlite3_stmt *fetch;
-    sqlite3_stmt *fetch_weighed;
-    sqlite3_stmt *peek;
     sqlite3_stmt *insert_claim;
     sqlite3_stmt *list_counts;
     sqlite3_stmt *claims_of;
     sqlite3_stmt *release_all;
     sqlite3_stmt *find_claim;
     /* acknowledge.c */
-    sqlite3_stmt *delete_run;
     sqlite3_stmt *delete_counts;
     sqlite3_stmt *delete_claim;
     sqlite3_stmt *count_up;
@@ -136,7 +150,10 @@ struct wb_transport_session {
     wb_sqlite_statements prepared;
     int sessions_fd; /* the lock on our number, and the bell; -1: not open */
     int64_t number;  /* of the session, 1 and up; 0: receives nothing */
-    int64_t queue;
+    wb_sqlite_source sources[WB_SQLITE_SOURCES_MAX];
+    size_t source_count;
+    size_t turn;              /* whose it is to be read first */
+    wb_sqlite_source *source; /* that is being looked at */
     int in_transaction; /* between begin() and commit() or rollback() */
     uint64_t watched;   /* what the disk had refused when it began */
     int stopped;        /* receives nothing any more */
@@ -215,7 +232,7 @@ typedef struct wb_sqlite_foreign_claim {
     int64_t session;
 } wb_sqlite_foreign_claim;
 
-/* All claims of our queue in order; *ret_claims is to be freed. */
+/* All claims of the queue that is being looked at, in order; *ret_claims is to be freed. */
 int wb_sqlite_claim_list(wb_transport_session *session, wb_sqlite_foreign_claim **ret_claims,
                          size_t *ret_count, wb_error *error);
 /* Claims in the order of their numbers have gaps between them: where the one that begins at
@@ -230,8 +247,8 @@ int wb_sqlite_claim_exists(wb_transport_session *session, int64_t number, int *r
                            wb_error *error);
 /* Give back everything a session claimed and count its deliveries. Writes. */
 int wb_sqlite_claim_release_all(wb_transport_session *session, int64_t number, wb_error *error);
-/* Claim [first, last] for us: a row and, in *ret_claim, its image. Writes. */
-int wb_sqlite_claim_insert(wb_transport_session *session, int64_t first, int64_t last,
+/* Claim [first, last] of a queue for us: a row and, in *ret_claim, its image. Writes. */
+int wb_sqlite_claim_insert(wb_transport_session *session, wb_sqlite_source *source, int64_t first, int64_t last,
                            wb_sqlite_claim **ret_claim, wb_error *error);
 /* Whether all our claims are still in the table. */
 int wb_sqlite_claim_verify(wb_transport_session *session, wb_error *error);
@@ -284,7 +301,7 @@ int wb_sqlite_session_give_back(wb_transport_session *session, const wb_incoming
                                 size_t count, wb_error *error);
 /* Delete the rows of acknowledged messages from item `from` on; inside a transaction. */
 int wb_sqlite_acknowledge_apply(wb_transport_session *session, size_t from, wb_error *error);
-/* Delete the rows [first, last], which nobody claimed; inside a transaction. */
+/* Delete the rows [first, last] of the queue that is being looked at, which nobody claimed; inside a transaction. */
 int wb_sqlite_acknowledge_run(wb_transport_session *session, int64_t first, int64_t last,
                               wb_error *error);
 /* After that transaction: forget the messages; or they are in hand again; or they stay
