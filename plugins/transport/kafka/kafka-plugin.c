@@ -102,7 +102,8 @@ static const wb_plugin descriptor = {
     .summary = "Apache Kafka",
     .capabilities = WB_CAP_MODE_NONE | WB_CAP_MODE_RECEIVE_ONLY | WB_CAP_MODE_SENDS_ATOMIC |
                     WB_CAP_DELIVERY_COUNT | WB_CAP_ORDER_PER_KEY | WB_CAP_PUBLISH |
-                    WB_CAP_HEADER_ORDER | WB_CAP_EXPIRY | WB_CAP_POSITION | WB_CAP_UNINSTALL,
+                    WB_CAP_HEADER_ORDER | WB_CAP_EXPIRY | WB_CAP_POSITION | WB_CAP_UNINSTALL |
+                    WB_CAP_QUEUES,
     .options = wb_kafka_options,
     .option_count = WB_KAFKA_OPTION_COUNT,
     .option_stride = sizeof(wb_option),

@@ -157,9 +157,18 @@ static int count_members(wb_kafka_client *client, uint32_t *ret_count, wb_kafka_
     }
 }
 
-static int look(wb_kafka_client *client, wb_transport_depth *depth, wb_kafka_failure *failure)
+/* Of the endpoint's first `topics` topics. */
+static int look(wb_kafka_client *client, size_t topics, wb_transport_depth *depth, wb_kafka_failure *failure)
 {
-    int result = count_messages(client, client->transport->endpoint->name, 1, &depth->is_installed, &depth->messages, failure);
+    int result = WB_OK;
+    depth->is_installed = 1;
+    for (size_t i = 0; i < topics && result == WB_OK; i++) {
+        uint64_t count = 0;
+        int is_there = 0;
+        result = count_messages(client, wb_kafka_topology_own(client->transport->endpoint, i), 1, &is_there, &count, failure);
+        depth->is_installed &= is_there;
+        depth->messages += count;
+    }
     return result == WB_OK ? count_members(client, &depth->readers, failure) : result;
 }
 
@@ -169,7 +178,7 @@ typedef struct looking {
 
 static int fill_depth(wb_kafka_client *client, const void *argument, wb_kafka_failure *failure)
 {
-    return look(client, ((const looking *)argument)->depth, failure);
+    return look(client, wb_kafka_topology_count_own(client->transport->endpoint), ((const looking *)argument)->depth, failure);
 }
 
 int wb_kafka_depth(wb_transport *transport, wb_transport_depth *depth, wb_error *error)
@@ -266,7 +275,7 @@ static int remove_all(wb_kafka_client *client, const void *argument, wb_kafka_fa
 {
     const uint32_t flags = *(const uint32_t *)argument;
     wb_transport_depth depth = { .struct_size = sizeof depth };
-    int result = look(client, &depth, failure);
+    int result = look(client, 1, &depth, failure);
     if (result == WB_OK && (depth.readers || (depth.messages && !(flags & WB_UNINSTALL_MESSAGES))))
         return refuse(client, &depth, failure);
     if (result == WB_OK)
@@ -294,7 +303,9 @@ static int read_offsets(wb_kafka_client *client, const void *argument, wb_kafka_
     rd_kafka_topic_partition_list_t *topics = wb_kafka_topics_read(client->transport);
     rd_kafka_topic_partition_list_t *one = NULL;
     int result = WB_OK;
-    for (int i = 1; i < topics->cnt && result == WB_OK; i++) { /* but its own, the first */
+    for (int i = 0; i < topics->cnt && result == WB_OK; i++) {
+        if (wb_kafka_topology_is_own(client->transport->endpoint, topics->elems[i].topic))
+            continue;
         if (!(one = list_partitions(client, topics->elems[i].topic, failure)))
             result = failure->result;
         for (int at = 0; one && at < one->cnt; at++)

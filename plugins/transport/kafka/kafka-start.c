@@ -445,7 +445,7 @@ static int needs_end(const wb_kafka_consumer *consumer, const partition_entry *c
 {
     const wb_transport *transport = consumer->transport;
     return committed->offset < 0 && transport->config->event_start == WB_KAFKA_START_LATEST &&
-           strcmp(committed->topic, transport->endpoint->name) != 0;
+           !wb_kafka_topology_is_own(transport->endpoint, committed->topic);
 }
 
 static void take_over(partition_list *committed, const partition_list *all)

@@ -88,6 +88,24 @@ static int check_name(const wb_transport *transport, const char *what, const cha
                                  what, name, reason);
 }
 
+size_t wb_kafka_topology_count_own(const wb_endpoint_info *endpoint)
+{
+    return 1 + (WB_HAS(endpoint, wb_endpoint_info, queue_count) ? endpoint->queue_count : 0);
+}
+
+const char *wb_kafka_topology_own(const wb_endpoint_info *endpoint, size_t number)
+{
+    return number ? endpoint->queues[number - 1] : endpoint->name;
+}
+
+int wb_kafka_topology_is_own(const wb_endpoint_info *endpoint, const char *topic)
+{
+    int is_own = 0;
+    for (size_t i = 0; !is_own && i < wb_kafka_topology_count_own(endpoint); i++)
+        is_own = strcmp(topic, wb_kafka_topology_own(endpoint, i)) == 0;
+    return is_own;
+}
+
 /* Those of single types. */
 static size_t count_error_queues(const wb_endpoint_info *endpoint)
 {
@@ -98,6 +116,8 @@ int wb_kafka_topology_check(const wb_transport *transport, wb_error *error)
 {
     const wb_endpoint_info *endpoint = transport->endpoint;
     int result = check_name(transport, "endpoint", endpoint->name, 0, error);
+    for (size_t i = 1; i < wb_kafka_topology_count_own(endpoint) && result == WB_OK; i++)
+        result = check_name(transport, "queue", wb_kafka_topology_own(endpoint, i), 0, error);
     if (result == WB_OK && endpoint->error_queue)
         result = check_name(transport, "error queue", endpoint->error_queue, 0, error);
     if (result == WB_OK && WB_HAS(endpoint, wb_endpoint_info, audit_queue))
@@ -113,9 +133,10 @@ rd_kafka_topic_partition_list_t *wb_kafka_topics_read(const wb_transport *transp
 {
     const wb_endpoint_info *endpoint = transport->endpoint;
     rd_kafka_topic_partition_list_t *topics =
-        rd_kafka_topic_partition_list_new((int)endpoint->type_count + 1);
+        rd_kafka_topic_partition_list_new((int)(endpoint->type_count + wb_kafka_topology_count_own(endpoint)));
     char topic[WB_KAFKA_TOPIC_SIZE];
-    (void)rd_kafka_topic_partition_list_add(topics, endpoint->name, RD_KAFKA_PARTITION_UA);
+    for (size_t i = 0; i < wb_kafka_topology_count_own(endpoint); i++)
+        (void)rd_kafka_topic_partition_list_add(topics, wb_kafka_topology_own(endpoint, i), RD_KAFKA_PARTITION_UA);
     for (size_t i = 0; i < endpoint->type_count; i++)
         if (!wb_kafka_topic_name(endpoint->types[i], 1, topic) &&
             !rd_kafka_topic_partition_list_find(topics, topic, RD_KAFKA_PARTITION_UA))
@@ -189,7 +210,7 @@ int wb_kafka_topic_await(wb_kafka_client *client, const char *topic, int64_t dea
 /* The error and audit topics and those of events are others', too. @return what is asked for, or -1. */
 static int64_t partitions_of(const wb_transport *transport, const char *topic)
 {
-    return strcmp(topic, transport->endpoint->name) == 0 ? transport->config->partitions : -1;
+    return wb_kafka_topology_is_own(transport->endpoint, topic) ? transport->config->partitions : -1;
 }
 
 static rd_kafka_NewTopic_t *describe(const wb_transport *transport, const char *topic,
@@ -377,13 +398,27 @@ static void warn_of_idle_workers(const wb_transport *transport, int partitions)
                          fields, 3);
 }
 
+static int count_own_partitions(wb_kafka_client *client, int *ret_partitions, wb_kafka_failure *failure)
+{
+    const wb_transport *transport = client->transport;
+    int result = WB_OK;
+    *ret_partitions = 0;
+    for (size_t i = 0; i < wb_kafka_topology_count_own(transport->endpoint) && result == WB_OK; i++) {
+        rd_kafka_resp_err_t code;
+        int partitions = 0;
+        result = wb_kafka_topic_find(client, wb_kafka_topology_own(transport->endpoint, i),
+                                     in(transport, transport->config->connect_timeout), &code, &partitions, NULL, failure);
+        *ret_partitions += partitions;
+    }
+    return result;
+}
+
 static int verify_all(wb_kafka_client *client, const void *argument, wb_kafka_failure *failure)
 {
     (void)argument;
     const wb_transport *transport = client->transport;
     int64_t timeout = transport->config->connect_timeout;
     rd_kafka_topic_partition_list_t *topics = wb_kafka_topics_read(transport);
-    rd_kafka_resp_err_t code;
     int result = WB_OK, partitions = 0;
     for (int i = 0; i < topics->cnt && result == WB_OK; i++)
         result = check_topic(client, topics->elems[i].topic, in(transport, timeout), failure);
@@ -397,8 +432,7 @@ static int verify_all(wb_kafka_client *client, const void *argument, wb_kafka_fa
         result =
             check_topic(client, transport->endpoint->error_queues[i], in(transport, timeout), failure);
     if (result == WB_OK)
-        result = wb_kafka_topic_find(client, transport->endpoint->name, in(transport, timeout),
-                                     &code, &partitions, NULL, failure);
+        result = count_own_partitions(client, &partitions, failure);
     if (result == WB_OK)
         warn_of_idle_workers(transport, partitions);
     if (result == WB_OK)

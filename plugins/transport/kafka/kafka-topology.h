@@ -17,6 +17,12 @@
  *  why there can be none of that name. */
 const char *wb_kafka_topic_name(const char *name, int is_event, char ret_topic[WB_KAFKA_TOPIC_SIZE]);
 
+/** Topics that an endpoint reads and that are no events': the one of its name, which is number 0, and its further queues.
+ *  All are read by the group of its name. */
+size_t wb_kafka_topology_count_own(const wb_endpoint_info *endpoint);
+const char *wb_kafka_topology_own(const wb_endpoint_info *endpoint, size_t number);
+int wb_kafka_topology_is_own(const wb_endpoint_info *endpoint, const char *topic);
+
 /** The topics an endpoint reads, without repetitions, its own first; to be released with
  *  rd_kafka_topic_partition_list_destroy(). The configuration was checked. */
 rd_kafka_topic_partition_list_t *wb_kafka_topics_read(const wb_transport *transport);
