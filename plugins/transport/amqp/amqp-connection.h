@@ -40,10 +40,14 @@ typedef struct wb_amqp_channel {
     char text[512]; /* the broker's words, and what to do about a missing permission */
 } wb_amqp_channel;
 
+/** Of one session: one that sends, and one for each queue that it receives from. */
+#define WB_AMQP_MEMBERS_MAX (2 + WB_QUEUES_MAX)
+
 /** Connections that are waited for together. */
 typedef struct wb_amqp_group {
-    wb_amqp_connection *members[2]; /* NULL: none */
-    int wake;                       /* an eventfd that ends a wait; -1: none */
+    wb_amqp_connection *members[WB_AMQP_MEMBERS_MAX]; /* NULL: none */
+    size_t count; /* of the places that are used */
+    int wake;     /* an eventfd that ends a wait; -1: none */
 } wb_amqp_group;
 
 /** What a connection's owner does with frames that are not the connection's own:

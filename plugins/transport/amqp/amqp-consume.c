@@ -53,8 +53,7 @@ static amqp_basic_qos_t make_qos(const wb_amqp_receiver *receiver)
 
 static amqp_basic_consume_t make_consume(const wb_amqp_receiver *receiver, char tag[32])
 {
-    const char *queue = receiver->connection.transport->endpoint->name;
-    return (amqp_basic_consume_t){ .queue = amqp_cstring_bytes(queue),
+    return (amqp_basic_consume_t){ .queue = amqp_cstring_bytes(receiver->queue),
                                    .consumer_tag = consumer_tag(receiver, tag) };
 }
 

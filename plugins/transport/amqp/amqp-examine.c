@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "plugins/common/finding.h"
+#include "plugins/transport/amqp/amqp-judge.h"
 
 #define REMEDY_SIZE 1024
 
@@ -81,7 +82,8 @@ int wb_amqp_examine(wb_transport *transport, const wb_examination *examination, 
     (void)error;
     if (!endpoint->error_queue) /* it only sends */
         return WB_OK;
-    ask(transport, endpoint->name, 1, examination);
+    for (size_t i = 0; i < wb_amqp_judge_count_own_queues(endpoint); i++)
+        ask(transport, wb_amqp_judge_own_queue(endpoint, i), 1, examination);
     if (!transport->config->management) /* said once */
         return WB_OK;
     ask(transport, endpoint->error_queue, 0, examination);

@@ -23,20 +23,39 @@ size_t wb_amqp_judge_count_error_queues(const wb_endpoint_info *endpoint)
     return WB_HAS(endpoint, wb_endpoint_info, error_queue_count) ? endpoint->error_queue_count : 0;
 }
 
+size_t wb_amqp_judge_count_own_queues(const wb_endpoint_info *endpoint)
+{
+    const size_t further = WB_HAS(endpoint, wb_endpoint_info, queue_count) ? endpoint->queue_count : 0;
+    return 1 + (further < WB_QUEUES_MAX ? further : WB_QUEUES_MAX);
+}
+
+const char *wb_amqp_judge_own_queue(const wb_endpoint_info *endpoint, size_t number)
+{
+    return number ? endpoint->queues[number - 1] : endpoint->name;
+}
+
+static int is_own_queue(const wb_endpoint_info *endpoint, const char *name)
+{
+    int is_own = 0;
+    for (size_t i = 0; !is_own && i < wb_amqp_judge_count_own_queues(endpoint); i++)
+        is_own = strcmp(name, wb_amqp_judge_own_queue(endpoint, i)) == 0;
+    return is_own;
+}
+
 int wb_amqp_judge_is_error_queue(const wb_transport *transport, const char *name)
 {
     const wb_endpoint_info *endpoint = transport->endpoint;
     int is_error_queue = endpoint->error_queue && strcmp(name, wb_amqp_address_queue(endpoint->error_queue)) == 0;
     for (size_t i = 0; !is_error_queue && i < wb_amqp_judge_count_error_queues(endpoint); i++)
         is_error_queue = strcmp(name, wb_amqp_address_queue(endpoint->error_queues[i])) == 0;
-    return is_error_queue && strcmp(name, endpoint->name) != 0;
+    return is_error_queue && !is_own_queue(endpoint, name);
 }
 
 /* Error queues and the audit queue are others', too. */
 static int is_shared(const wb_transport *transport, const char *name)
 {
     return wb_amqp_judge_is_error_queue(transport, name) ||
-           (is_audit_queue(transport, name) && strcmp(name, transport->endpoint->name) != 0);
+           (is_audit_queue(transport, name) && !is_own_queue(transport->endpoint, name));
 }
 
 static int type_of(const wb_transport *transport, const char *name)
@@ -211,7 +230,9 @@ static int look_at_all(wb_amqp_connection *connection, int *are_there, wb_amqp_f
 {
     const wb_endpoint_info *endpoint = connection->transport->endpoint;
     atomic_store(&connection->transport->differs, 0);
-    int result = look_at_address(connection, endpoint->name, are_there, ret_why);
+    int result = WB_OK;
+    for (size_t i = 0; i < wb_amqp_judge_count_own_queues(endpoint) && result == WB_OK; i++)
+        result = look_at_address(connection, wb_amqp_judge_own_queue(endpoint, i), are_there, ret_why);
     if (result == WB_OK && endpoint->error_queue)
         result = look_at_address(connection, endpoint->error_queue, are_there, ret_why);
     for (size_t i = 0; i < wb_amqp_judge_count_error_queues(endpoint) && result == WB_OK; i++)

@@ -10,6 +10,9 @@
 
 #include "plugins/transport/amqp/amqp-connection.h"
 
+/** Queues that the endpoint receives from: the one of its name, which is number 0, and its further ones. */
+size_t wb_amqp_judge_count_own_queues(const wb_endpoint_info *endpoint);
+const char *wb_amqp_judge_own_queue(const wb_endpoint_info *endpoint, size_t number);
 /** Error queues of single types. */
 size_t wb_amqp_judge_count_error_queues(const wb_endpoint_info *endpoint);
 /** Whether it is one of the endpoint's error queues, and not its own queue. */

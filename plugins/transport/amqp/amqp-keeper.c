@@ -22,7 +22,7 @@
 static int64_t choose_period(const wb_amqp_group *group)
 {
     int64_t period = PERIOD_MAX;
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < group->count; i++) {
         const wb_amqp_connection *connection = group->members[i];
         if (connection && connection->heartbeat && connection->heartbeat / 4 < period)
             period = connection->heartbeat / 4;
@@ -40,14 +40,19 @@ static void free_stuck_writer(wb_amqp_connection *connection)
 
 static void release(wb_transport_session *session)
 {
-    if (atomic_load(&session->keeper.release) && !wb_amqp_consume_release(&session->receiver))
+    int is_left = 0;
+    if (!atomic_load(&session->keeper.release))
+        return;
+    for (size_t i = 0; i < session->receiver_count; i++)
+        is_left |= wb_amqp_consume_release(&session->receivers[i]);
+    if (!is_left)
         atomic_store(&session->keeper.release, 0);
 }
 
 static void look_after(wb_transport_session *session)
 {
     (void)pthread_mutex_lock(&session->keeper.closing);
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < session->group.count; i++) {
         if (session->group.members[i])
             free_stuck_writer(session->group.members[i]);
     }
@@ -57,8 +62,9 @@ static void look_after(wb_transport_session *session)
     release(session);
     wb_amqp_wait(&session->group, 0, 0);
     /* Nobody else may be looking for a while, and others may wait for its memory. */
-    if (session->receiver.connection.failure.result != WB_OK)
-        wb_amqp_receiver_drop_ready(&session->receiver);
+    for (size_t i = 0; i < session->receiver_count; i++)
+        if (session->receivers[i].connection.failure.result != WB_OK)
+            wb_amqp_receiver_drop_ready(&session->receivers[i]);
     (void)pthread_mutex_unlock(&session->lock);
 }
 

@@ -17,7 +17,7 @@ typedef struct wb_amqp_message wb_amqp_message;
 
 struct wb_amqp_message {
     wb_incoming incoming; /* first: the host's pointer is ours */
-    const wb_amqp_receiver *receiver;
+    wb_amqp_receiver *receiver;
     wb_amqp_message *next, *previous;
     uint64_t tag;
     unsigned consumer; /* to which it was delivered */

@@ -7,6 +7,7 @@
 
 #include "plugins/transport/amqp/amqp-connection.h"
 #include "plugins/transport/amqp/amqp-examine.h"
+#include "plugins/transport/amqp/amqp-judge.h"
 #include "plugins/transport/amqp/amqp-limits.h"
 #include "plugins/transport/amqp/amqp-management.h"
 #include "plugins/transport/amqp/amqp-removal.h"
@@ -25,12 +26,19 @@ static int check_name(const wb_host *host, const char *what, const char *address
 
 static int check_names(const wb_host *host, const wb_endpoint_info *endpoint, wb_error *error)
 {
+    for (size_t i = 1; i < wb_amqp_judge_count_own_queues(endpoint); i++)
+        if (wb_amqp_address_queue(wb_amqp_judge_own_queue(endpoint, i)) != wb_amqp_judge_own_queue(endpoint, i))
+            return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0, "queue \"%s\": write its name alone, \"%s\"",
+                              wb_amqp_judge_own_queue(endpoint, i),
+                              wb_amqp_address_queue(wb_amqp_judge_own_queue(endpoint, i)));
     if (wb_amqp_address_queue(endpoint->name) != endpoint->name)
         return host->fail(host, error, WB_FATAL, WB_CAUSE_CONFIG, 0,
                           "an endpoint cannot be named \"%s\": as a destination this is the queue "
                           "\"%s\"",
                           endpoint->name, wb_amqp_address_queue(endpoint->name));
     int result = check_name(host, "endpoint", endpoint->name, error);
+    for (size_t i = 1; result == WB_OK && i < wb_amqp_judge_count_own_queues(endpoint); i++)
+        result = check_name(host, "queue", wb_amqp_judge_own_queue(endpoint, i), error);
     if (result == WB_OK)
         result = check_name(host, "error queue", endpoint->error_queue, error);
     if (result == WB_OK && WB_HAS(endpoint, wb_endpoint_info, audit_queue))
@@ -124,7 +132,8 @@ static const wb_plugin descriptor = {
     .version = PACKAGE_VERSION,
     .summary = "RabbitMQ (AMQP 0-9-1)",
     .capabilities = WB_CAP_MODE_NONE | WB_CAP_MODE_RECEIVE_ONLY | WB_CAP_DELIVERY_COUNT |
-                    WB_CAP_PUBLISH | WB_CAP_DELAY | WB_CAP_EXPIRY | WB_CAP_UNINSTALL | WB_CAP_UNSUBSCRIBE,
+                    WB_CAP_PUBLISH | WB_CAP_DELAY | WB_CAP_EXPIRY | WB_CAP_UNINSTALL | WB_CAP_UNSUBSCRIBE |
+                    WB_CAP_QUEUES,
     .options = wb_amqp_options,
     .option_count = WB_AMQP_OPTION_COUNT,
     .option_stride = sizeof(wb_option),

@@ -152,7 +152,7 @@ static void pump(wb_amqp_connection *connection)
 static int call_owners(wb_amqp_group *group)
 {
     int soon = 0;
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < group->count; i++) {
         wb_amqp_connection *connection = group->members[i];
         if (connection && connection->before_wait && !has_failed(connection))
             soon |= connection->before_wait(connection->owner);
@@ -163,7 +163,7 @@ static int call_owners(wb_amqp_group *group)
 static int pump_leftovers(wb_amqp_group *group)
 {
     int found = 0;
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < group->count; i++) {
         wb_amqp_connection *connection = group->members[i];
         if (connection && connection->leftover && wants_input(connection)) {
             /* While it was paused, nobody listened for signs of life. */
@@ -177,7 +177,7 @@ static int pump_leftovers(wb_amqp_group *group)
 
 static int64_t earliest(const wb_amqp_group *group, int64_t deadline)
 {
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < group->count; i++) {
         const wb_amqp_connection *connection = group->members[i];
         if (!connection || has_failed(connection) || !connection->heartbeat)
             continue;
@@ -192,10 +192,10 @@ static int64_t earliest(const wb_amqp_group *group, int64_t deadline)
     return deadline;
 }
 
-static void poll_group(const wb_amqp_group *group, struct pollfd fds[3], int64_t deadline,
+static void poll_group(const wb_amqp_group *group, struct pollfd fds[WB_AMQP_MEMBERS_MAX + 1], int64_t deadline,
                        int interruptible, int64_t now)
 {
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < group->count; i++) {
         const wb_amqp_connection *connection = group->members[i];
         fds[i] = (struct pollfd){ .fd = -1 };
         if (!connection || has_failed(connection))
@@ -205,14 +205,14 @@ static void poll_group(const wb_amqp_group *group, struct pollfd fds[3], int64_t
         /* Without an event to wait for, a hang-up would be reported again and again. */
         fds[i].fd = fds[i].events ? connection->fd : -1;
     }
-    fds[2] = (struct pollfd){ .fd = interruptible ? group->wake : -1, .events = POLLIN };
+    fds[group->count] = (struct pollfd){ .fd = interruptible ? group->wake : -1, .events = POLLIN };
     int64_t wait = earliest(group, deadline) - now;
     if (wait < 0)
         wait = 0;
     struct timespec timeout = { .tv_sec = (time_t)(wait / SECONDS),
                                 .tv_nsec = (long)(wait % SECONDS) };
-    if (ppoll(fds, 3, &timeout, NULL) <= 0) {
-        for (size_t i = 0; i < 3; i++)
+    if (ppoll(fds, group->count + 1, &timeout, NULL) <= 0) {
+        for (size_t i = 0; i <= group->count; i++)
             fds[i].revents = 0;
     }
 }
@@ -240,9 +240,9 @@ static void serve(wb_amqp_connection *connection, short events, int64_t now)
 
 void wb_amqp_wait(wb_amqp_group *group, int64_t deadline, int interruptible)
 {
-    struct pollfd fds[3];
+    struct pollfd fds[WB_AMQP_MEMBERS_MAX + 1];
     int64_t (*now)(void) = NULL;
-    for (size_t i = 0; i < 2 && !now; i++) {
+    for (size_t i = 0; i < group->count && !now; i++) {
         if (group->members[i])
             now = group->members[i]->transport->host->now;
     }
@@ -255,7 +255,7 @@ void wb_amqp_wait(wb_amqp_group *group, int64_t deadline, int interruptible)
         deadline = now() + SOON;
     poll_group(group, fds, deadline, interruptible, now());
     int64_t then = now();
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < group->count; i++) {
         if (group->members[i] && !has_failed(group->members[i]))
             serve(group->members[i], fds[i].revents, then);
     }

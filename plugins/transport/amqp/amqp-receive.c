@@ -3,7 +3,6 @@
 
 #include "plugins/transport/amqp/amqp-receive.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,11 +15,6 @@
 #define READY_SIZE_MAX ((size_t)32 << 20)
 /* After one frame that cannot be decoded there may be others. */
 #define CAREFUL_FOR INT64_C(10000000000)
-
-static const char *endpoint_name(const wb_amqp_receiver *receiver)
-{
-    return receiver->connection.transport->endpoint->name;
-}
 
 /* ---- the list -------------------------------------------------------------------- */
 
@@ -116,7 +110,7 @@ static int on_unreadable(void *owner)
     transport->host->log(transport->host, WB_LOG_ERROR,
                          "the client library refuses to decode the headers of a message: it was "
                          "rejected, and is gone unless the queue has a dead-letter exchange",
-                         (const wb_field[]){ { "queue", endpoint_name(receiver) },
+                         (const wb_field[]){ { "queue", receiver->queue },
                                              { "exchange", receiver->exchange } },
                          2);
     return 1;
@@ -164,7 +158,7 @@ static void on_body(wb_amqp_receiver *receiver, amqp_bytes_t data)
 static void on_channel_close(wb_amqp_receiver *receiver)
 {
     const wb_amqp_channel *channel = &receiver->connection.channels[WB_AMQP_MAIN];
-    const char *name = endpoint_name(receiver);
+    const char *name = receiver->queue;
     int cause = wb_amqp_map_cause(channel->code);
     if (channel->code == AMQP_NOT_FOUND)
         (void)wb_amqp_connection_fail(&receiver->connection, WB_NOT_CONNECTED, cause,
@@ -209,7 +203,7 @@ static void on_method(wb_amqp_receiver *receiver, const amqp_method_t *method)
         (void)wb_amqp_connection_fail(&receiver->connection, WB_NOT_CONNECTED, WB_CAUSE_MISSING,
                                       "queue \"%s\" was deleted or has moved: the broker cancelled "
                                       "the consumer",
-                                      endpoint_name(receiver));
+                                      receiver->queue);
         break;
     case AMQP_CHANNEL_CLOSE_METHOD: on_channel_close(receiver); break;
     default: break;
@@ -236,8 +230,9 @@ static int result_of(const wb_amqp_receiver *receiver)
 }
 
 int wb_amqp_receiver_open(wb_amqp_receiver *receiver, wb_transport *transport,
-                          wb_amqp_group *group, uint32_t prefetch)
+                          wb_amqp_group *group, const char *queue, uint32_t prefetch)
 {
+    receiver->queue = queue;
     receiver->connection.on_frame = on_frame;
     receiver->connection.on_unreadable = on_unreadable;
     receiver->connection.before_wait = wb_amqp_consume_before_wait;
@@ -311,38 +306,40 @@ int wb_amqp_receiver_forget(wb_amqp_receiver *receiver, const wb_incoming *last)
     return wb_amqp_flush(&receiver->connection);
 }
 
-static void free_settled(wb_amqp_receiver *receiver, const wb_incoming *const *messages, size_t count)
+void wb_amqp_receiver_choose(const wb_incoming *const *messages, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        unlink_and_free(receiver, (wb_amqp_message *)(uintptr_t)messages[i]);
-}
-
-int wb_amqp_receiver_settle(wb_amqp_receiver *receiver, const wb_incoming *const *messages,
-                            size_t count, int requeue)
-{
-    if (result_of(receiver) != WB_OK)
-        return result_of(receiver);
-    if (is_forgetful(receiver)) {
-        free_settled(receiver, messages, count);
-        wb_amqp_consume_step(receiver);
-        return wb_amqp_flush(&receiver->connection);
-    }
     for (size_t i = 0; i < count; i++) {
         wb_amqp_message *message = (wb_amqp_message *)(uintptr_t)messages[i];
-        assert(message->receiver == receiver);
         message->settling = 1;
+        message->receiver->settling++;
     }
-    wb_amqp_consume_step(receiver); /* while the window is full */
-    size_t left = count - settle_oldest(receiver, requeue);
+}
+
+/* What is chosen and not the oldest, each by itself. */
+static void settle_rest(wb_amqp_receiver *receiver, size_t left, int requeue)
+{
     wb_amqp_message *next = receiver->first;
     for (wb_amqp_message *message = next; message && left; message = next) {
         next = message->next;
         if (!message->settling)
             continue;
-        put_settlement(receiver, message->tag, 0, requeue);
+        if (!is_forgetful(receiver))
+            put_settlement(receiver, message->tag, 0, requeue);
         unlink_and_free(receiver, message);
         left--;
     }
+}
+
+int wb_amqp_receiver_settle(wb_amqp_receiver *receiver, int requeue)
+{
+    size_t left = receiver->settling;
+    if (!left || result_of(receiver) != WB_OK)
+        return result_of(receiver);
+    receiver->settling = 0;
+    wb_amqp_consume_step(receiver); /* while the window is full */
+    if (!is_forgetful(receiver))
+        left -= settle_oldest(receiver, requeue);
+    settle_rest(receiver, left, requeue);
     wb_amqp_consume_step(receiver);
     return wb_amqp_flush(&receiver->connection);
 }

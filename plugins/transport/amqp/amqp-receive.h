@@ -18,6 +18,7 @@
 
 struct wb_amqp_receiver {
     wb_amqp_connection connection;
+    const char *queue; /* that it receives from */
     /* consuming: see amqp-consume.h */
     uint32_t prefetch;          /* as the host wants it */
     uint32_t consumer_prefetch; /* as the consumer has it */
@@ -39,6 +40,7 @@ struct wb_amqp_receiver {
     wb_amqp_message *first, *last;
     wb_amqp_message *ready; /* the first not handed out; NULL: none */
     size_t count;
+    size_t settling; /* of these are about to be settled */
     size_t ready_size; /* bytes of bodies from `ready` on */
     /* the message being read */
     uint64_t tag;
@@ -55,9 +57,9 @@ struct wb_amqp_receiver {
 /** The connection is deaf and nobody waits to be taken: close it, and fail with the reason. */
 int wb_amqp_receiver_end_deaf(wb_amqp_receiver *receiver);
 
-/** Connect and consume. On failure the connection says why. */
+/** Connect and consume from a queue. On failure the connection says why. */
 int wb_amqp_receiver_open(wb_amqp_receiver *receiver, wb_transport *transport,
-                          wb_amqp_group *group, uint32_t prefetch);
+                          wb_amqp_group *group, const char *queue, uint32_t prefetch);
 /** Also of one that is all zero. */
 void wb_amqp_receiver_close(wb_amqp_receiver *receiver);
 
@@ -68,11 +70,12 @@ size_t wb_amqp_receiver_take(wb_amqp_receiver *receiver, const wb_incoming **ret
 /** With WB_MODE_NONE: acknowledge what was just taken. Settling frees it later. */
 int wb_amqp_receiver_forget(wb_amqp_receiver *receiver, const wb_incoming *last);
 
-/** Acknowledge, or with `requeue` give back: one write, and one method where the
- *  messages are the oldest ones. The messages are freed. Nothing is done to the
+/** Choose messages, of whatever receivers, that each of these is to settle. */
+void wb_amqp_receiver_choose(const wb_incoming *const *messages, size_t count);
+/** Acknowledge, or with `requeue` give back, those of the chosen that are this receiver's: one write, and one method where
+ *  the messages are the oldest ones. The messages are freed. Nothing is done to the
  *  messages when the connection has failed before. */
-int wb_amqp_receiver_settle(wb_amqp_receiver *receiver, const wb_incoming *const *messages,
-                            size_t count, int requeue);
+int wb_amqp_receiver_settle(wb_amqp_receiver *receiver, int requeue);
 
 /** Have the broker answer when it has read all that was settled (receiver->asked). What it answers may
  *  stand behind a body that must not be read yet. */

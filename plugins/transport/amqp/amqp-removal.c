@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "plugins/transport/amqp/amqp-former.h"
+#include "plugins/transport/amqp/amqp-judge.h"
 #include "plugins/transport/amqp/amqp-queue.h"
 #include "plugins/transport/amqp/amqp-topology.h"
 #include "plugins/transport/amqp/amqp-undo.h"
@@ -46,17 +47,24 @@ typedef struct looking {
     wb_transport_depth *depth;
 } looking;
 
+/* Who receives from one of the endpoint's queues receives from all of them: counted once. */
 static int fill_depth(wb_amqp_connection *connection, const void *argument, wb_error *error)
 {
     wb_transport_depth *depth = ((const looking *)argument)->depth;
-    int is_there;
-    int result = look_at(connection, connection->transport->endpoint->name, &is_there, error);
-    if (result != WB_OK || !is_there)
-        return result;
-    depth->is_installed = 1;
-    depth->messages = connection->declared_messages;
-    depth->readers = connection->declared_consumers;
-    return WB_OK;
+    const wb_endpoint_info *endpoint = connection->transport->endpoint;
+    int result = WB_OK, are_there = 1;
+    for (size_t i = 0; i < wb_amqp_judge_count_own_queues(endpoint) && result == WB_OK; i++) {
+        int is_there;
+        result = look_at(connection, wb_amqp_judge_own_queue(endpoint, i), &is_there, error);
+        are_there &= is_there;
+        if (result != WB_OK || !is_there)
+            continue;
+        depth->messages += connection->declared_messages;
+        if (connection->declared_consumers > depth->readers)
+            depth->readers = connection->declared_consumers;
+    }
+    depth->is_installed = result == WB_OK && are_there;
+    return result;
 }
 
 int wb_amqp_depth(wb_transport *transport, wb_transport_depth *depth, wb_error *error)

@@ -19,7 +19,7 @@
 static void enter(wb_transport_session *session, int64_t deadline)
 {
     (void)pthread_mutex_lock(&session->lock);
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < session->group.count; i++) {
         if (!session->group.members[i])
             continue;
         session->group.members[i]->renews = 0;
@@ -40,7 +40,7 @@ static int64_t in(const wb_transport_session *session, int64_t duration)
 /* The first of its connections that failed, whoever noticed, has ended the session. */
 static int report_failure(const wb_transport_session *session, wb_error *error)
 {
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < session->group.count; i++) {
         const wb_amqp_connection *connection = session->group.members[i];
         if (connection && connection->failure.result != WB_OK)
             return wb_amqp_failure_report(session->transport->host, &connection->failure, error);
@@ -57,31 +57,53 @@ static int refuse_purpose(const wb_transport_session *session, const char *what,
 
 /* ---- life ------------------------------------------------------------------------ */
 
-static int connect_all(wb_transport_session *session, uint32_t purpose, uint32_t prefetch)
+/* A connection a queue: where reading one has to wait, the others go on. */
+static int connect_receivers(wb_transport_session *session, uint32_t prefetch)
 {
+    const wb_endpoint_info *endpoint = session->transport->endpoint;
     int result = WB_OK;
-    if (purpose & WB_SESSION_SEND) {
-        session->group.members[1] = &session->sender.connection;
-        result = wb_amqp_sender_open(&session->sender, session->transport, &session->group);
-    }
-    /* Last, because messages begin to arrive. */
-    if (result == WB_OK && (purpose & WB_SESSION_RECEIVE)) {
-        session->group.members[0] = &session->receiver.connection;
-        result = wb_amqp_receiver_open(&session->receiver, session->transport, &session->group,
-                                       prefetch);
+    for (size_t i = 0; i < session->receiver_count && result == WB_OK; i++) {
+        wb_amqp_receiver *receiver = &session->receivers[i];
+        session->group.members[session->group.count++] = &receiver->connection;
+        result = wb_amqp_receiver_open(receiver, session->transport, &session->group,
+                                       wb_amqp_judge_own_queue(endpoint, i), prefetch);
     }
     return result;
 }
 
-static int start(wb_transport_session *session, uint32_t purpose, uint32_t prefetch,
-                 wb_error *error)
+static int connect_all(wb_transport_session *session, uint32_t prefetch)
+{
+    int result = WB_OK;
+    session->group.count = WB_AMQP_SENDER + 1;
+    if (session->purpose & WB_SESSION_SEND) {
+        session->group.members[WB_AMQP_SENDER] = &session->sender.connection;
+        result = wb_amqp_sender_open(&session->sender, session->transport, &session->group);
+    }
+    /* Last, because messages begin to arrive. */
+    return result == WB_OK ? connect_receivers(session, prefetch) : result;
+}
+
+static int make_receivers(wb_transport_session *session)
+{
+    if (!(session->purpose & WB_SESSION_RECEIVE))
+        return WB_OK;
+    session->receiver_count = wb_amqp_judge_count_own_queues(session->transport->endpoint);
+    session->receivers = calloc(session->receiver_count, sizeof *session->receivers);
+    if (!session->receivers)
+        session->receiver_count = 0;
+    return session->receivers ? WB_OK : WB_RETRY;
+}
+
+static int start(wb_transport_session *session, uint32_t prefetch, wb_error *error)
 {
     const wb_host *host = session->transport->host;
     session->group.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (session->group.wake < 0)
         return host->fail(host, error, WB_RETRY, WB_CAUSE_SERVER, errno,
                           "could not make an event descriptor: %s", strerror(errno));
-    if (connect_all(session, purpose, prefetch) != WB_OK)
+    if (make_receivers(session) != WB_OK)
+        return host->fail(host, error, WB_RETRY, WB_CAUSE_SERVER, ENOMEM, "out of memory for a session");
+    if (connect_all(session, prefetch) != WB_OK)
         return report_failure(session, error);
     int failed = wb_amqp_keeper_start(session);
     if (failed)
@@ -102,7 +124,7 @@ int wb_amqp_session_open(wb_transport *transport, uint32_t purpose, uint32_t pre
     session->keeper.wake = -1;
     (void)pthread_mutex_init(&session->lock, NULL);
     (void)pthread_mutex_init(&session->keeper.closing, NULL);
-    int result = start(session, purpose, prefetch, error);
+    int result = start(session, prefetch, error);
     if (result == WB_OK)
         *ret_session = session;
     else
@@ -110,14 +132,29 @@ int wb_amqp_session_open(wb_transport *transport, uint32_t purpose, uint32_t pre
     return result;
 }
 
+static int has_failed(const wb_transport_session *session)
+{
+    int failed = session->sender.connection.failure.result != WB_OK;
+    for (size_t i = 0; i < session->receiver_count; i++)
+        failed |= session->receivers[i].connection.failure.result != WB_OK;
+    return failed;
+}
+
+static void close_receivers(wb_transport_session *session)
+{
+    for (size_t i = 0; i < session->receiver_count; i++) {
+        wb_amqp_receiver_close(&session->receivers[i]);
+        session->group.members[WB_AMQP_SENDER + 1 + i] = NULL;
+    }
+    free(session->receivers);
+}
+
 void wb_amqp_session_close(wb_transport_session *session)
 {
     wb_amqp_keeper_stop(session);
-    if (session->receiver.connection.failure.result != WB_OK ||
-        session->sender.connection.failure.result != WB_OK)
+    if (has_failed(session))
         wb_amqp_judge_doubt(session->transport);
-    wb_amqp_receiver_close(&session->receiver);
-    session->group.members[0] = NULL;
+    close_receivers(session);
     wb_amqp_sender_close(&session->sender);
     if (session->group.wake >= 0)
         (void)close(session->group.wake);
@@ -128,14 +165,25 @@ void wb_amqp_session_close(wb_transport_session *session)
 
 /* ---- receiving ------------------------------------------------------------------- */
 
+/* Of the receivers; the session has failed with any. */
+static int result_of(const wb_transport_session *session)
+{
+    int result = WB_OK;
+    for (size_t i = 0; i < session->receiver_count && result == WB_OK; i++)
+        result = session->receivers[i].connection.failure.result;
+    return result;
+}
+
 int wb_amqp_session_set_prefetch(wb_transport_session *session, uint32_t prefetch, wb_error *error)
 {
-    if (!session->group.members[0])
+    if (!session->receivers)
         return refuse_purpose(session, "receive", error);
     enter(session, in(session, session->transport->config->connect_timeout));
-    wb_amqp_consume_prefetch(&session->receiver, prefetch);
-    (void)wb_amqp_flush(&session->receiver.connection);
-    int result = session->receiver.connection.failure.result;
+    for (size_t i = 0; i < session->receiver_count; i++) {
+        wb_amqp_consume_prefetch(&session->receivers[i], prefetch);
+        (void)wb_amqp_flush(&session->receivers[i].connection);
+    }
+    int result = result_of(session);
     if (result != WB_OK)
         (void)report_failure(session, error);
     leave(session);
@@ -148,14 +196,57 @@ static int was_interrupted(const wb_transport_session *session)
     return eventfd_read(session->group.wake, &count) == 0;
 }
 
-/* A failure leaves nothing handed out: what the broker did not hear of comes again. */
-static int forget(wb_transport_session *session, const wb_incoming *last, size_t *ret_count,
-                  wb_error *error)
+/* What is there, of each queue in its turn: one that is full of messages never fills every batch. A failure leaves nothing
+ * handed out: what the broker did not hear of comes again. */
+static int take(wb_transport_session *session, const wb_incoming **ret_messages, size_t max, size_t *ret_count,
+                wb_error *error)
 {
-    if (wb_amqp_receiver_forget(&session->receiver, last) == WB_OK)
-        return WB_OK;
+    const size_t queues = session->receiver_count;
     *ret_count = 0;
-    return report_failure(session, error);
+    for (size_t i = 0; i < queues && *ret_count < max; i++) {
+        wb_amqp_receiver *receiver = &session->receivers[(session->turn + i) % queues];
+        const size_t count = wb_amqp_receiver_take(receiver, ret_messages + *ret_count, max - *ret_count);
+        *ret_count += count;
+        if (count && wb_amqp_receiver_forget(receiver, ret_messages[*ret_count - 1]) != WB_OK) {
+            *ret_count = 0;
+            return report_failure(session, error);
+        }
+    }
+    session->turn = (session->turn + 1) % queues;
+    return WB_OK;
+}
+
+static void begin_to_receive(wb_transport_session *session)
+{
+    for (size_t i = 0; i < session->receiver_count; i++) {
+        wb_amqp_consume_again(&session->receivers[i]);
+        wb_amqp_flush_some(&session->receivers[i].connection);
+    }
+    wb_amqp_wait(&session->group, 0, 0);
+}
+
+static int are_drained(const wb_transport_session *session)
+{
+    int are = 1;
+    for (size_t i = 0; i < session->receiver_count; i++)
+        are &= session->receivers[i].stopping && wb_amqp_consume_is_drained(&session->receivers[i]);
+    return are;
+}
+
+/* Of a receiver with nothing to take. @return whether there was something to do. */
+static int settle_silence(wb_transport_session *session)
+{
+    for (size_t i = 0; i < session->receiver_count; i++) {
+        wb_amqp_receiver *receiver = &session->receivers[i];
+        if (receiver->connection.deaf)
+            (void)wb_amqp_receiver_end_deaf(receiver);
+        else if (wb_amqp_silence_is_long(receiver))
+            wb_amqp_silence_end(receiver);
+        else
+            continue;
+        return 1;
+    }
+    return 0;
 }
 
 /* A session that can no longer send is of no use for receiving: find out before the
@@ -163,31 +254,18 @@ static int forget(wb_transport_session *session, const wb_incoming *last, size_t
 static int receive(wb_transport_session *session, int64_t deadline,
                    const wb_incoming **ret_messages, size_t max, size_t *ret_count, wb_error *error)
 {
-    wb_amqp_receiver *receiver = &session->receiver;
-    wb_amqp_consume_again(receiver);
-    wb_amqp_flush_some(&receiver->connection);
-    wb_amqp_wait(&session->group, 0, 0);
+    begin_to_receive(session);
     for (;;) {
         int result = report_failure(session, error);
-        if (result != WB_OK)
+        if (result == WB_OK)
+            result = take(session, ret_messages, max, ret_count, error);
+        if (result != WB_OK || *ret_count)
             return result;
-        *ret_count = wb_amqp_receiver_take(receiver, ret_messages, max);
-        if (*ret_count)
-            return forget(session, ret_messages[*ret_count - 1], ret_count, error);
-        if (receiver->stopping && wb_amqp_consume_is_drained(receiver))
-            return WB_OK;
-        if (was_interrupted(session) || in(session, 0) >= deadline)
+        if (are_drained(session) || was_interrupted(session) || in(session, 0) >= deadline)
             return WB_OK;
         /* Who only looks, or is woken, may have something to settle first. */
-        if (receiver->connection.deaf) {
-            (void)wb_amqp_receiver_end_deaf(receiver);
-            continue;
-        }
-        if (wb_amqp_silence_is_long(receiver)) {
-            wb_amqp_silence_end(receiver);
-            continue;
-        }
-        wb_amqp_wait(&session->group, deadline, 1);
+        if (!settle_silence(session))
+            wb_amqp_wait(&session->group, deadline, 1);
     }
 }
 
@@ -196,7 +274,7 @@ int wb_amqp_session_receive(wb_transport_session *session, int64_t deadline,
                             wb_error *error)
 {
     *ret_count = 0;
-    if (!session->group.members[0])
+    if (!session->receivers)
         return refuse_purpose(session, "receive", error);
     enter(session, deadline);
     int result = receive(session, deadline, ret_messages, max, ret_count, error);
@@ -206,21 +284,34 @@ int wb_amqp_session_receive(wb_transport_session *session, int64_t deadline,
     return result;
 }
 
+static int is_read(const wb_amqp_connection *connection)
+{
+    return !connection->gated && !connection->paused && !connection->deaf;
+}
+
+/* Whether one that is stopped may still hear of messages that were on their way. */
+static int is_any_on(const wb_transport_session *session)
+{
+    int is_any = 0;
+    for (size_t i = 0; i < session->receiver_count; i++)
+        is_any |= wb_amqp_consume_is_on(&session->receivers[i]) && is_read(&session->receivers[i].connection);
+    return is_any;
+}
+
 /* What waits to be taken may stand before the answer: receive() reads on then. */
 int wb_amqp_session_stop_receiving(wb_transport_session *session, wb_error *error)
 {
-    wb_amqp_receiver *receiver = &session->receiver;
-    wb_amqp_connection *connection = &receiver->connection;
-    if (!session->group.members[0])
+    if (!session->receivers)
         return refuse_purpose(session, "receive", error);
-    enter(session, in(session, session->transport->config->connect_timeout));
-    wb_amqp_consume_stop(receiver);
-    wb_amqp_flush_some(connection);
-    while (connection->failure.result == WB_OK && wb_amqp_consume_is_on(receiver) &&
-           !connection->gated && !connection->paused && !connection->deaf &&
-           in(session, 0) < connection->deadline)
-        wb_amqp_wait(&session->group, connection->deadline, 0);
-    int result = connection->failure.result;
+    const int64_t deadline = in(session, session->transport->config->connect_timeout);
+    enter(session, deadline);
+    for (size_t i = 0; i < session->receiver_count; i++) {
+        wb_amqp_consume_stop(&session->receivers[i]);
+        wb_amqp_flush_some(&session->receivers[i].connection);
+    }
+    while (result_of(session) == WB_OK && is_any_on(session) && in(session, 0) < deadline)
+        wb_amqp_wait(&session->group, deadline, 0);
+    int result = result_of(session);
     if (result != WB_OK)
         (void)report_failure(session, error);
     leave(session);
@@ -229,7 +320,7 @@ int wb_amqp_session_stop_receiving(wb_transport_session *session, wb_error *erro
 
 void wb_amqp_session_release_prefetched(wb_transport_session *session)
 {
-    if (!session->group.members[0])
+    if (!session->receivers)
         return;
     atomic_store(&session->keeper.release, 1);
     (void)eventfd_write(session->keeper.wake, 1);
@@ -238,10 +329,14 @@ void wb_amqp_session_release_prefetched(wb_transport_session *session)
 static int settle(wb_transport_session *session, const wb_incoming *const *messages, size_t count,
                   int requeue, wb_error *error)
 {
-    if (!session->group.members[0])
+    if (!session->receivers)
         return refuse_purpose(session, "receive", error);
     enter(session, in(session, session->transport->config->confirm_timeout));
-    int result = wb_amqp_receiver_settle(&session->receiver, messages, count, requeue);
+    int result = result_of(session);
+    if (result == WB_OK)
+        wb_amqp_receiver_choose(messages, count);
+    for (size_t i = 0; i < session->receiver_count && result == WB_OK; i++)
+        result = wb_amqp_receiver_settle(&session->receivers[i], requeue);
     if (result != WB_OK)
         result = report_failure(session, error);
     leave(session);
@@ -251,19 +346,34 @@ static int settle(wb_transport_session *session, const wb_incoming *const *messa
 /* No longer than that, nor where reading has stopped: the broker has been told, and mostly has read it. */
 #define ASKED_MAX INT64_C(1000000000)
 
+static int ask_all(wb_transport_session *session)
+{
+    int result = WB_OK;
+    for (size_t i = 0; i < session->receiver_count && result == WB_OK; i++) {
+        wb_amqp_receiver *receiver = &session->receivers[i];
+        result = receiver->connection.deaf ? receiver->connection.failure.result : wb_amqp_receiver_ask(receiver);
+    }
+    return result;
+}
+
+static int is_any_asked(const wb_transport_session *session)
+{
+    int is_any = 0;
+    for (size_t i = 0; i < session->receiver_count; i++)
+        is_any |= session->receivers[i].asked && is_read(&session->receivers[i].connection);
+    return is_any;
+}
+
 static int await_read(wb_transport_session *session, wb_error *error)
 {
-    wb_amqp_receiver *receiver = &session->receiver;
-    wb_amqp_connection *connection = &receiver->connection;
-    if (!session->group.members[0])
+    if (!session->receivers)
         return refuse_purpose(session, "receive", error);
     enter(session, in(session, session->transport->config->confirm_timeout));
     int64_t until = in(session, ASKED_MAX);
-    int result = connection->deaf ? connection->failure.result : wb_amqp_receiver_ask(receiver);
-    while (result == WB_OK && receiver->asked && !connection->gated && !connection->paused &&
-           !connection->deaf && in(session, 0) < until) {
+    int result = ask_all(session);
+    while (result == WB_OK && is_any_asked(session) && in(session, 0) < until) {
         wb_amqp_wait(&session->group, until, 0);
-        result = connection->failure.result;
+        result = result_of(session);
     }
     if (result != WB_OK)
         result = report_failure(session, error);
@@ -297,7 +407,7 @@ void wb_amqp_session_interrupt(wb_transport_session *session)
 static void set_sender(wb_transport_session *session, wb_amqp_connection *connection)
 {
     (void)pthread_mutex_lock(&session->keeper.closing);
-    session->group.members[1] = connection;
+    session->group.members[WB_AMQP_SENDER] = connection;
     if (!connection)
         wb_amqp_sender_drop(&session->sender);
     (void)pthread_mutex_unlock(&session->keeper.closing);
@@ -348,7 +458,7 @@ static int send(wb_transport_session *session, wb_operation *const *operations, 
     int result = WB_OK;
     for (size_t i = 0; i < count; i++)
         operations[i]->result = WB_NOT_CONNECTED;
-    if (!session->group.members[1])
+    if (!session->group.members[WB_AMQP_SENDER])
         result = reopen_sender(session, deadline, error);
     if (result == WB_OK)
         result = wb_amqp_sender_send(&session->sender, operations, count, error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A session: a receiving and a sending connection, as its purpose asks for, the mutex
- * that guards both, and the keeper that looks after them while the worker is busy with
+ * A session: receiving connections, one for each queue, and a sending one, as its purpose asks for, the mutex
+ * that guards them, and the keeper that looks after them while the worker is busy with
  * handlers. Every function of the SPI takes the mutex, but for interrupt() and
  * release_prefetched(), which leaves its work to the keeper.
  */
@@ -13,6 +13,8 @@
 
 #include "plugins/transport/amqp/amqp-receive.h"
 #include "plugins/transport/amqp/amqp-send.h"
+
+#define WB_AMQP_SENDER 0 /* its place in the group */
 
 /** Runs while a session is open. */
 typedef struct wb_amqp_keeper {
@@ -31,10 +33,12 @@ struct wb_transport_session {
     wb_transport *transport;
     uint32_t purpose;
     pthread_mutex_t lock;
-    /** Members: the connections of receiver and sender. The sender's is missing after a window
-     *  was not confirmed, until the next send(). */
+    /** Members: the connection of the sender at WB_AMQP_SENDER, those of the receivers behind it. The sender's is
+     *  missing after a window was not confirmed, until the next send(). */
     wb_amqp_group group;
-    wb_amqp_receiver receiver;
+    wb_amqp_receiver *receivers; /* NULL: it does not receive */
+    size_t receiver_count;
+    size_t turn; /* whose messages are handed out first */
     wb_amqp_sender sender;
     wb_amqp_keeper keeper;
 };

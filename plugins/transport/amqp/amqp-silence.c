@@ -56,7 +56,7 @@ int wb_amqp_silence_is_long(const wb_amqp_receiver *receiver)
 static int count_consumers(wb_amqp_receiver *receiver, uint32_t *ret_count)
 {
     wb_amqp_connection *connection = &receiver->connection;
-    amqp_queue_declare_t passive = { .queue = amqp_cstring_bytes(connection->transport->endpoint->name),
+    amqp_queue_declare_t passive = { .queue = amqp_cstring_bytes(receiver->queue),
                                      .passive = 1,
                                      .durable = 1 };
     int result = wb_amqp_rpc(connection, WB_AMQP_MAIN, AMQP_QUEUE_DECLARE_METHOD, &passive,
@@ -128,7 +128,7 @@ void wb_amqp_silence_came_again(const wb_amqp_receiver *receiver)
     transport->host->log(transport->host, WB_LOG_WARNING,
                          "the queue was deleted and declared anew, and what it then delivered did not arrive: "
                          "consuming again",
-                         (const wb_field[]){ { "queue", transport->endpoint->name } }, 1);
+                         (const wb_field[]){ { "queue", receiver->queue } }, 1);
 }
 
 /* ---- all of it ------------------------------------------------------------------- */

@@ -252,7 +252,9 @@ static int install_all(wb_amqp_connection *connection, const void *argument, wb_
 {
     (void)argument;
     const wb_endpoint_info *endpoint = connection->transport->endpoint;
-    int result = wb_amqp_topology_install_address(connection, endpoint->name, error);
+    int result = WB_OK;
+    for (size_t i = 0; i < wb_amqp_judge_count_own_queues(endpoint) && result == WB_OK; i++)
+        result = wb_amqp_topology_install_address(connection, wb_amqp_judge_own_queue(endpoint, i), error);
     if (result == WB_OK && endpoint->error_queue)
         result = wb_amqp_topology_install_address(connection, endpoint->error_queue, error);
     if (result == WB_OK && WB_HAS(endpoint, wb_endpoint_info, audit_queue))
@@ -302,17 +304,24 @@ static int verify_address(wb_amqp_connection *connection, const char *address, w
     return result;
 }
 
+static int verify_own_queue(wb_amqp_connection *connection, const char *name, wb_error *error)
+{
+    int result = verify_address(connection, name, error);
+    return result == WB_OK
+               ? wb_amqp_topology_outcome(connection, wb_amqp_queue_may_read(connection, name), "queue", name, error)
+               : result;
+}
+
 static int verify_all(wb_amqp_connection *connection, const void *argument, wb_error *error)
 {
     (void)argument;
     const wb_endpoint_info *endpoint = connection->transport->endpoint;
     char name[WB_AMQP_NAME_SIZE];
-    int result = verify_address(connection, endpoint->name, error);
+    int result = verify_own_queue(connection, endpoint->name, error);
     if (result == WB_OK)
         result = wb_amqp_removal_verify(connection, error);
-    if (result == WB_OK)
-        result = wb_amqp_topology_outcome(connection, wb_amqp_queue_may_read(connection, endpoint->name), "queue",
-                         endpoint->name, error);
+    for (size_t i = 1; i < wb_amqp_judge_count_own_queues(endpoint) && result == WB_OK; i++)
+        result = verify_own_queue(connection, wb_amqp_judge_own_queue(endpoint, i), error);
     if (result == WB_OK && endpoint->error_queue)
         result = verify_address(connection, endpoint->error_queue, error);
     if (result == WB_OK && WB_HAS(endpoint, wb_endpoint_info, audit_queue))
@@ -336,7 +345,7 @@ int wb_amqp_topology_work(wb_transport *transport, const char *role, wb_amqp_wor
                           wb_error *error)
 {
     wb_amqp_connection connection = { 0 };
-    wb_amqp_group group = { .members = { &connection }, .wake = -1 };
+    wb_amqp_group group = { .members = { &connection }, .count = 1, .wake = -1 };
     int result = wb_amqp_connection_open(&connection, transport, &group, role);
     if (result != WB_OK)
         (void)wb_amqp_failure_report(transport->host, &connection.failure, error);
