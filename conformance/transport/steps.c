@@ -60,6 +60,7 @@ void wb_tk_init(wb_tk *tk, const wb_endpoint_setup *endpoint, const wb_kit_optio
     (void)snprintf(tk->queues[WB_TK_MAIN], WB_TK_NAME_SIZE, "%s.conformance", name);
     (void)snprintf(tk->queues[WB_TK_OTHER], WB_TK_NAME_SIZE, "%s.conformance.2", name);
     (void)snprintf(tk->queues[WB_TK_ERROR], WB_TK_NAME_SIZE, "%s.conformance.error", name);
+    (void)snprintf(tk->queues[WB_TK_FURTHER], WB_TK_NAME_SIZE, "%s.conformance.3", name);
     (void)snprintf(tk->event, WB_TK_NAME_SIZE, "%s.conformance.Happened", name);
     (void)snprintf(tk->unheard, WB_TK_NAME_SIZE, "%s.conformance.Unheard", name);
 }

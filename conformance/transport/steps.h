@@ -21,11 +21,12 @@
 #include "conformance/wires.h"
 #include "core/base/clock.h"
 
-/* The queues: NAME.conformance, NAME.conformance.2, and the error queue of both. */
+/* The queues: NAME.conformance, NAME.conformance.2, the error queue of both, and what cases receive from beside the first. */
 #define WB_TK_MAIN 0
 #define WB_TK_OTHER 1
 #define WB_TK_ERROR 2
-#define WB_TK_QUEUES 3
+#define WB_TK_FURTHER 3
+#define WB_TK_QUEUES 4
 
 #define WB_TK_NAME_SIZE 256
 #define WB_TK_OWN_SIZE (WB_TK_NAME_SIZE + 40)
@@ -244,12 +245,12 @@ extern const wb_kit_case wb_tk_descriptor_cases[], wb_tk_life_cases[], wb_tk_con
     wb_tk_limits_cases[], wb_tk_send_cases[], wb_tk_harm_cases[], wb_tk_receive_cases[],
     wb_tk_prefetch_cases[], wb_tk_memory_cases[], wb_tk_stop_cases[], wb_tk_acknowledge_cases[],
     wb_tk_held_cases[], wb_tk_loss_cases[], wb_tk_replies_cases[], wb_tk_delay_cases[], wb_tk_expiry_cases[],
-    wb_tk_order_cases[], wb_tk_transaction_cases[], wb_tk_rerun_cases[], wb_tk_removal_cases[];
+    wb_tk_order_cases[], wb_tk_transaction_cases[], wb_tk_rerun_cases[], wb_tk_queues_cases[], wb_tk_removal_cases[];
 extern const size_t wb_tk_descriptor_count, wb_tk_life_count, wb_tk_content_count,
     wb_tk_limits_count, wb_tk_send_count, wb_tk_harm_count, wb_tk_receive_count,
     wb_tk_prefetch_count, wb_tk_memory_count, wb_tk_stop_count, wb_tk_acknowledge_count,
     wb_tk_held_count, wb_tk_loss_count, wb_tk_replies_count, wb_tk_delay_count, wb_tk_expiry_count, wb_tk_order_count,
-    wb_tk_transaction_count, wb_tk_rerun_count, wb_tk_removal_count;
+    wb_tk_transaction_count, wb_tk_rerun_count, wb_tk_queues_count, wb_tk_removal_count;
 
 /** At the end of a topic's file. */
 #define WB_TK_CASES(topic) const size_t wb_tk_##topic##_count = \

@@ -34,6 +34,7 @@ static const struct {
     { wb_tk_order_cases, &wb_tk_order_count },
     { wb_tk_transaction_cases, &wb_tk_transaction_count },
     { wb_tk_rerun_cases, &wb_tk_rerun_count },
+    { wb_tk_queues_cases, &wb_tk_queues_count },
     { wb_tk_removal_cases, &wb_tk_removal_count },
 };
 #define TOPICS (sizeof topics / sizeof *topics)

@@ -38,6 +38,7 @@ skip order per key: the key comes with its message
 skip order per key: nobody else gets a key that is in work
 skip subscriptions() lists what install() subscribed to
 skip transaction_scope: a transaction has a handle to share
+skip further queues: their partitions are others
 END
     for mode in sends_atomic_with_receive transaction_scope; do
         cat <<END
@@ -63,6 +64,7 @@ skip $mode: headers that are too large are refused, the rest is committed
 skip $mode: a body that is too large is refused, the rest is committed
 skip $mode: after a refused operation rollback undoes the rest
 skip $mode: after stop_receiving() what is in hand is committed
+skip $mode: messages of further queues in one transaction
 END
     done
 } | "$top_srcdir/tests/conformance/judge" transport -c "$work/waybill.conf" --crash-server "$again"

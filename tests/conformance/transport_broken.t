@@ -41,6 +41,7 @@ skip sends_atomic_with_receive: a commit whose request is lost: all or nothing, 
 skip sends_atomic_with_receive: a commit whose reply is lost: all or nothing, and what is said is true
 skip transaction_scope: a commit whose request is lost: all or nothing, and what is said is true
 skip transaction_scope: a commit whose reply is lost: all or nothing, and what is said is true
+skip further queues: their partitions are others
 END
 }
 
@@ -119,6 +120,7 @@ $(unordered)
 fail deliveries are counted: given back
 fail deliveries are counted for each message
 fail deliveries are counted across the death of processes
+fail further queues: what is given back comes again
 END
 judge early <<END
 $(skipped)
@@ -149,6 +151,8 @@ fail messages in the hands of a process that is killed come back
 fail what a process acknowledged for good before it was killed stays away
 fail deliveries are counted across the death of processes
 fail depth() counts what waits, and nothing else
+fail further queues: messages of all come, and each is acknowledged alone
+fail further queues: what is given back comes again
 END
 judge loose <<END
 $(skipped)
@@ -407,6 +411,7 @@ $(unordered)
 fail depth() counts what waits, and nothing else
 fail long names that differ in their last byte are two queues
 fail uninstall() refuses while messages wait or somebody receives, and they stay
+fail further queues: depth() counts all, and uninstall() leaves them
 END
 judge curt <<END
 $(skipped)
@@ -517,9 +522,40 @@ END
 judge terse --only "verify" <<END
 fail verify says what is missing, and makes nothing
 fail verify misses the audit queue, and each further error queue
+fail further queues: install() makes each, and verify() names the one that is missing
+END
+judge starving --only "further queues" <<END
+skip further queues: their partitions are others
+fail further queues: the endpoint's own, kept full, does not starve another
+END
+judge lone --only "further queues" <<END
+skip further queues: their partitions are others
+fail further queues: install() makes each, and verify() names the one that is missing
+fail further queues: messages of all come, and each is acknowledged alone
+fail further queues: what is given back comes again
+fail further queues: after stop_receiving() what is in hand is settled
+fail further queues: one that is kept full does not starve the endpoint's own
+fail further queues: the endpoint's own, kept full, does not starve another
+fail further queues: depth() counts all, and uninstall() leaves them
+fail mode none: messages of further queues come once
+fail sends_atomic_with_receive: messages of further queues in one transaction
+fail transaction_scope: messages of further queues in one transaction
+END
+judge crossed --only "further queues" <<END
+skip further queues: their partitions are others
+may further queues: what is given back comes again
+fail further queues: messages of all come, and each is acknowledged alone
+fail further queues: after stop_receiving() what is in hand is settled
+fail sends_atomic_with_receive: messages of further queues in one transaction
+fail transaction_scope: messages of further queues in one transaction
+END
+judge shallow --only "further queues" --only "depth" <<END
+skip further queues: their partitions are others
+fail further queues: depth() counts all, and uninstall() leaves them
 END
 judge stunted --only "queue" <<END
 fail long names that differ in their last byte are two queues
+skip further queues: their partitions are others
 END
 judge widowed <<END
 $(skipped)
@@ -545,6 +581,7 @@ $(unordered)
 fail deliveries are counted: given back
 fail deliveries are counted for each message
 fail deliveries are counted across the death of processes
+fail further queues: what is given back comes again
 END
 judge stubborn <<END
 $(skipped | grep -v prefetch)

@@ -64,4 +64,5 @@ skip transaction_scope: headers that are too large are refused, the rest is comm
 skip transaction_scope: a body that is too large is refused, the rest is committed
 skip transaction_scope: after a refused operation rollback undoes the rest
 skip transaction_scope: after stop_receiving() what is in hand is committed
+skip transaction_scope: messages of further queues in one transaction
 END

@@ -52,4 +52,5 @@ skip sends_atomic_with_receive: a commit whose request is lost: all or nothing, 
 skip sends_atomic_with_receive: a commit whose reply is lost: all or nothing, and what is said is true
 skip transaction_scope: a commit whose request is lost: all or nothing, and what is said is true
 skip transaction_scope: a commit whose reply is lost: all or nothing, and what is said is true
+skip further queues: their partitions are others
 END
