@@ -41,6 +41,19 @@ static json_t *handlers_json(const wb_handler_set *handlers)
     return array;
 }
 
+/* NULL: it keeps none. */
+static json_t *failures_json(const wb_endpoint_config *config)
+{
+    const char *const *further;
+    const size_t count = wb_config_further_queues(config, &further);
+    json_t *array = config->failures.at.is_set ? json_array() : NULL;
+    if (array)
+        json_array_append_new(array, wb_json_text(wb_config_queue(config)));
+    for (size_t i = 0; array && i < count; i++)
+        json_array_append_new(array, wb_json_text(further[i]));
+    return array;
+}
+
 json_t *cli_plan_json(const wb_endpoint_setup *endpoint)
 {
     const wb_endpoint_config *config = endpoint->config;
@@ -56,7 +69,7 @@ json_t *cli_plan_json(const wb_endpoint_setup *endpoint)
                      "delayed_retries", (json_int_t)cli_plan_delayed_retries(endpoint), "delay_by",
                      wb_delay_name(plan->delay_by), "error_queue", wb_json_text(endpoint->info.error_queue),
                      "audit_queue", wb_json_text(endpoint->info.audit_queue),
-                     "failures_from", wb_json_text(config->failures.at.is_set ? wb_config_queue(config) : NULL),
+                     "failures_from", failures_json(config),
                      "concurrency", (json_int_t)config->concurrency, "who_sends", cli_plan_who_sends(plan),
                      "expiry", cli_plan_can_expire(endpoint),
                      "handlers", handlers_json(&endpoint->handlers));

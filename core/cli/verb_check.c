@@ -43,6 +43,17 @@ static void print_handlers(const wb_handler_set *handlers)
                      handlers->entries[i].batch ? " (batches)" : "", handlers->entries[i].module);
 }
 
+static void print_failures(const wb_endpoint_config *config)
+{
+    char retention[WB_UNIT_TEXT_SIZE];
+    const char *const *further;
+    const size_t count = wb_config_further_queues(config, &further);
+    (void)printf("  %-13s from %s %s", "keeps failures", count ? "queues" : "queue", wb_config_queue(config));
+    for (size_t i = 0; i < count; i++)
+        (void)printf(", %s", further[i]);
+    (void)printf(", for %s when they are done with\n", wb_duration_format(config->failures.retention, retention));
+}
+
 static void print_queue(const wb_endpoint_setup *endpoint)
 {
     char retention[WB_UNIT_TEXT_SIZE];
@@ -62,8 +73,7 @@ static void print_queue(const wb_endpoint_setup *endpoint)
     print_retries(endpoint);
     (void)printf("  %-13s %s\n", "error queue", endpoint->info.error_queue);
     if (config->failures.at.is_set)
-        (void)printf("  %-13s from queue %s, for %s when they are done with\n", "keeps failures", wb_config_queue(config),
-                     wb_duration_format(config->failures.retention, retention));
+        print_failures(config);
     if (endpoint->info.audit_queue)
         (void)printf("  %-13s %s\n", "audit queue", endpoint->info.audit_queue);
     (void)printf("  %-13s %" PRId64 "\n", "workers", config->concurrency);

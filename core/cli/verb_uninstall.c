@@ -57,6 +57,8 @@ static void choose_error_queues(removing *r)
     wb_endpoint_info *info = &r->own.info;
     r->own = *r->one;
     info->name = r->one->config->name; /* of who keeps failures that is not its queue, which stays */
+    info->queues = NULL;
+    info->queue_count = 0;
     r->types = wb_alloc((all->error_queue_count + 1) * sizeof *r->types);
     info->error_queue = all->error_queue && goes(r, all->error_queue) ? all->error_queue : NULL;
     info->error_queue_count = 0;

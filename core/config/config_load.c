@@ -167,6 +167,16 @@ static int is_error_queue(const wb_endpoint_config *endpoint, const char *queue)
     return is_same_queue(queue, endpoint->recoverability.error_queue);
 }
 
+static int receives_from(const wb_endpoint_config *endpoint, const char *queue)
+{
+    const char *const *further;
+    const size_t count = wb_config_further_queues(endpoint, &further);
+    int is_one = is_same_queue(queue, endpoint->name) || is_same_queue(queue, wb_config_queue(endpoint));
+    for (size_t i = 0; !is_one && i < count; i++)
+        is_one = is_same_queue(queue, further[i]);
+    return is_one;
+}
+
 /* A queue whose copies would come back, or pass for failures. */
 static void check_audit_queue(const reading *r)
 {
@@ -176,8 +186,7 @@ static void check_audit_queue(const reading *r)
     if (!queue)
         return;
     check_name(r, "audit.queue", queue, at);
-    if (is_same_queue(queue, endpoint->name) || is_same_queue(queue, wb_config_queue(endpoint)) ||
-        is_error_queue(endpoint, queue))
+    if (receives_from(endpoint, queue) || is_error_queue(endpoint, queue))
         wb_problems_add(r->problems, WB_LOG_ERROR, at,
                         "%soption \"audit.queue\" = \"%s\" is the endpoint's own queue or its error "
                         "queue, or a type's; use another name",
@@ -190,10 +199,18 @@ const char *wb_config_queue(const wb_endpoint_config *endpoint)
     return from && from->count ? from->values[0] : endpoint->name;
 }
 
+size_t wb_config_further_queues(const wb_endpoint_config *endpoint, const char *const **ret_queues)
+{
+    const wb_option_list *from = endpoint->failures.from;
+    const size_t count = from && from->count ? from->count - 1 : 0;
+    *ret_queues = count ? from->values + 1 : NULL;
+    return count;
+}
+
 static void check_error_queue(const reading *r, const char *error_queue, wb_conf_origin at)
 {
     check_name(r, "error_queue", error_queue, at);
-    if (is_same_queue(error_queue, r->endpoint->name) || is_same_queue(error_queue, wb_config_queue(r->endpoint)))
+    if (receives_from(r->endpoint, error_queue))
         wb_problems_add(r->problems, WB_LOG_ERROR, at,
                         "%soption \"error_queue\" = \"%s\" is the endpoint's own queue: failed "
                         "messages would come back for ever; use another name",
@@ -234,6 +251,31 @@ static void set_defaults_of_failures(const reading *r)
         endpoint->recoverability.delayed_retries = 0;
 }
 
+static void check_queue(const reading *r, const wb_option_list *from, size_t at, wb_conf_origin origin)
+{
+    check_name(r, "failures.from", from->values[at], origin);
+    for (size_t i = 0; i < at; i++)
+        if (is_same_queue(from->values[i], from->values[at]))
+            wb_problems_add(r->problems, WB_LOG_ERROR, origin, "%soption \"failures.from\" names queue \"%s\" twice; once is "
+                            "enough", r->subject, from->values[at]);
+}
+
+static void check_queues(const reading *r)
+{
+    const wb_option_list *from = r->endpoint->failures.from;
+    const wb_conf_origin origin = WB_CONFIG_ORIGIN(r->endpoint, failures.from);
+    if (!from)
+        return;
+    if (!from->count || from->count > WB_QUEUES_MAX + 1)
+        wb_problems_add(r->problems, WB_LOG_ERROR, origin,
+                        "%soption \"failures.from\" names %zu queues: an endpoint keeps the failures of 1 to %u error queues; "
+                        "%s",
+                        r->subject, from->count, WB_QUEUES_MAX + 1,
+                        from->count ? "write another endpoint for the rest" : "write from = [\"error\"];");
+    for (size_t i = 0; i < from->count; i++)
+        check_queue(r, from, i, origin);
+}
+
 static void read_failures(const reading *r)
 {
     wb_endpoint_config *endpoint = r->endpoint;
@@ -243,15 +285,7 @@ static void read_failures(const reading *r)
     if (!group)
         return;
     read_section(r, WB_SECTION_FAILURES, group, NULL);
-    const wb_option_list *from = endpoint->failures.from;
-    const wb_conf_origin at = WB_CONFIG_ORIGIN(endpoint, failures.from);
-    if (from && from->count != 1)
-        wb_problems_add(r->problems, WB_LOG_ERROR, at,
-                        "%soption \"failures.from\" names %zu queues: an endpoint reads one error queue; write another "
-                        "endpoint for each",
-                        r->subject, from->count);
-    for (size_t i = 0; from && i < from->count; i++)
-        check_name(r, "failures.from", from->values[i], at);
+    check_queues(r);
     set_defaults_of_failures(r);
 }
 
@@ -469,7 +503,7 @@ const wb_endpoint_config *wb_config_user_of(const wb_config *config, const char 
 
 int wb_config_uses(const wb_endpoint_config *endpoint, const char *queue)
 {
-    return is_same_queue(queue, endpoint->name) || is_same_queue(queue, wb_config_queue(endpoint)) || sends_to(endpoint, queue);
+    return receives_from(endpoint, queue) || sends_to(endpoint, queue);
 }
 
 wb_conf_origin wb_config_origin(const wb_endpoint_config *endpoint, size_t offset)

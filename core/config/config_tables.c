@@ -503,9 +503,11 @@ static const wb_option failures_options[] = {
       .flags = WB_OPTION_REQUIRED,
       .offset = offsetof(wb_endpoint_config, failures.from),
       .since = "1.0",
-      .summary = "the error queue whose messages are kept: [\"error\"]",
-      .help = "One queue: this version reads no more. The endpoint receives from it in place of a queue of its own, so no "
-              "other program may, ServiceControl neither. Its own failures go to recoverability.error_queue, which is NAME.error unless set, and "
+      .summary = "the error queues whose messages are kept: [\"error\"], or [\"error\", \"legacy.error\"]",
+      .help = "1 to 16, none twice; more than one where the transport can (all of ours). The endpoint receives from them in "
+              "place of a queue of its own, so no other program may, ServiceControl neither. What is retried goes back to where it "
+              "failed, whichever it came from. Answers of what was retried come to the first one, and on Kafka the group is called "
+              "as it is: it should stay the first. Its own failures go to recoverability.error_queue, which is NAME.error unless set, and "
               "must be another queue." },
     { .name = "retention",
       .type = WB_OPTION_DURATION,

@@ -209,10 +209,13 @@ const wb_endpoint_config *wb_config_endpoint(const wb_config *config, const char
  *  called so. NULL: none has. */
 const wb_endpoint_config *wb_config_user_of(const wb_config *config, const char *queue);
 
-/** The queue that it receives from: its own, or the error queue whose messages it keeps. */
+/** The queue that it receives from: its own, or the error queue whose messages it keeps, the first of several. */
 const char *wb_config_queue(const wb_endpoint_config *endpoint);
 
-/** Whether an endpoint has a use for the queue: it is its own, or for its failed messages (a type's, too), or its audit
+/** The error queues whose messages it keeps as well. @return how many; *ret_queues is the configuration's, or NULL. */
+size_t wb_config_further_queues(const wb_endpoint_config *endpoint, const char *const **ret_queues);
+
+/** Whether an endpoint has a use for the queue: it receives from it, or it is for its failed messages (a type's, too), or its audit
  *  copies. */
 int wb_config_uses(const wb_endpoint_config *endpoint, const char *queue);
 

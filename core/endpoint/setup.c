@@ -160,6 +160,7 @@ static uint64_t known_capabilities(const wb_plugin *plugin)
 static wb_negotiation_input make_input(const wb_endpoint_setup *endpoint)
 {
     const wb_endpoint_config *config = endpoint->config;
+    const char *const *further;
     return (wb_negotiation_input){
         .at = config->at,
         .mode = config->transaction_mode,
@@ -180,6 +181,8 @@ static wb_negotiation_input make_input(const wb_endpoint_setup *endpoint)
         .session_at = config->session.at,
         .processor_at = WB_CONFIG_ORIGIN(config, session.processor_endpoint),
         .handler_count = config->handler_count + (config->failures.at.is_set != 0),
+        .queue_count = 1 + wb_config_further_queues(config, &further),
+        .queues_at = WB_CONFIG_ORIGIN(config, failures.from),
         .transport = { endpoint->transport->name, known_capabilities(endpoint->transport), NULL,
                        config->transport.at },
         .persistence = { endpoint->persistence ? endpoint->persistence->name : NULL,
@@ -325,6 +328,14 @@ static void list_error_queues(wb_arena *arena, const wb_endpoint_config *config,
     info->error_queue_count = count;
 }
 
+/* Of one that has more than its transport can receive from the negotiation has said so. */
+static void list_queues(wb_endpoint_setup *endpoint)
+{
+    wb_endpoint_info *info = &endpoint->info;
+    if (endpoint->transport && (endpoint->transport->capabilities & WB_CAP_QUEUES) && !endpoint->plan.send_only)
+        info->queue_count = wb_config_further_queues(endpoint->config, &info->queues);
+}
+
 /* No endpoint's name has a blank. */
 static void fill_store_info(wb_arena *arena, wb_endpoint_setup *endpoint)
 {
@@ -334,6 +345,8 @@ static void fill_store_info(wb_arena *arena, wb_endpoint_setup *endpoint)
     memcpy(name, endpoint->config->name, size);
     memcpy(name + size, suffix, sizeof suffix);
     endpoint->store_info = endpoint->info;
+    endpoint->store_info.queues = NULL;
+    endpoint->store_info.queue_count = 0;
     endpoint->store_info.name = name;
     endpoint->store_info.delays = WB_DELAYS_BY_NOBODY;
     endpoint->store_info.positions = 0;
@@ -367,6 +380,7 @@ static void fill_info(wb_arena *arena, wb_endpoint_setup *endpoint, uint32_t fla
     endpoint->info.subscriptions = wb_subscribed_is_recorded(endpoint);
     endpoint->persistence_info = endpoint->info;
     endpoint->persistence_info.name = config->name;
+    list_queues(endpoint); /* behind the copy: the transport's affair */
     endpoint->observer_info = endpoint->persistence_info;
     endpoint->persistence_info.failures = config->failures.at.is_set;
     endpoint->persistence_info.sql_api = (flags & WB_SETUP_SQL_API) != 0;

@@ -470,7 +470,6 @@ for my $pair (@pairs) {
 my $e = Endpoint->new('sqlite+sqlite', name => 'late');
 $e->configure(beside => [ bless { of => $e }, 'Keeper' ]);
 for ([ 'failures = { from = []; };' => qr/"failures.from" names 0 queues/ ],
-    [ 'failures = { from = ["error", "other"]; };' => qr/names 2 queues: an endpoint reads one error queue/ ],
     [ 'failures = { from = ["error"]; compress_over = "64"; };' => qr/"(failures\.)?compress_over" = "64"/ ],
     [ 'failures = { from = ["error"]; compress_over = "2GiB"; };' => qr/"(failures\.)?compress_over" = "2GiB"/ ],
     [ 'failures = { };' => qr/option "from" is missing|"failures.from"/ ],

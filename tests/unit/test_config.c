@@ -400,6 +400,10 @@ static void test_addresses_of_a_queue(void **state)
         { "name = ", "; recoverability = { types = ( { type = \"T\"; error_queue = ", "; } ); };" },
         { "name = \"a\"; failures = { from = [ ", " ]; }; audit = { queue = ", "; };" },
         { "name = \"a\"; failures = { from = [ ", " ]; }; recoverability = { error_queue = ", "; };" },
+        { "name = \"a\"; failures = { from = [ \"error\", ", " ]; }; audit = { queue = ", "; };" },
+        { "name = \"a\"; failures = { from = [ \"error\", ", " ]; }; recoverability = { error_queue = ", "; };" },
+        { "name = \"a\"; failures = { from = [ \"error\", \"other\", ", " ]; }; recoverability = { types = ( { type = \"T\"; "
+          "error_queue = ", "; } ); };" },
     };
     (void)state;
     for (size_t i = 0; i < 4 * sizeof rows / sizeof rows[0]; i++) {
@@ -413,6 +417,56 @@ static void test_addresses_of_a_queue(void **state)
         assert_problem(&problems, " is the endpoint's own queue");
         done(config, &problems);
     }
+}
+
+/* Those whose failed messages an endpoint keeps: the first stands for its own, the others beside it. */
+static void test_queues_of_failures(void **state)
+{
+    static const char *const twice[] = { "\"q\", \"r\", \"q\"", "\"q\", \"queue:q\"", "\"queue:q\", \"r\", \"q\"" };
+    static const char format[] = "endpoints = ( { name = \"kept\"; transport = { plugin = \"t\"; };\nfailures = { from = [%s]; }; } );";
+    const char *const *further;
+    char text[1024], names[512] = "\"q0\"";
+    wb_problems problems;
+    (void)state;
+    (void)snprintf(text, sizeof text, format, "\"error\"");
+    wb_config *config = load(text, &problems);
+    assert_error_count(&problems, 0);
+    assert_int_equal(wb_config_further_queues(config->endpoints, &further), 0);
+    assert_null(further);
+    done(config, &problems);
+    for (int i = 1; i <= 16; i++) {
+        const size_t used = strlen(names);
+        (void)snprintf(text, sizeof text, format, names);
+        config = load(text, &problems);
+        assert_error_count(&problems, 0);
+        assert_string_equal(wb_config_queue(config->endpoints), "q0");
+        assert_int_equal(wb_config_further_queues(config->endpoints, &further), i - 1);
+        if (i > 1)
+            assert_string_equal(further[0], "q1");
+        assert_int_equal(wb_config_uses(config->endpoints, "queue:q1"), i > 1);
+        assert_true(wb_config_uses(config->endpoints, "q0") && !wb_config_uses(config->endpoints, "q16"));
+        assert_null(wb_config_user_of(config, "q0"));
+        done(config, &problems);
+        (void)snprintf(names + used, sizeof names - used, ", \"q%d\"", i);
+    }
+    (void)snprintf(text, sizeof text, format, names);
+    config = load(text, &problems);
+    assert_error_count(&problems, 1);
+    assert_problem(&problems, ":2: endpoint \"kept\": option \"failures.from\" names 17 queues: an endpoint keeps the failures of 1 "
+                              "to 16 error queues; write another endpoint for the rest");
+    done(config, &problems);
+    for (size_t i = 0; i < sizeof twice / sizeof *twice; i++) {
+        (void)snprintf(text, sizeof text, format, twice[i]);
+        config = load(text, &problems);
+        assert_error_count(&problems, 1);
+        assert_problem(&problems, ":2: endpoint \"kept\": option \"failures.from\" names queue \"");
+        done(config, &problems);
+    }
+    (void)snprintf(text, sizeof text, format, "\"q\", \"a b\"");
+    config = load(text, &problems);
+    assert_error_count(&problems, 1);
+    assert_problem(&problems, "option \"failures.from\" = \"a b\" is not a name");
+    done(config, &problems);
 }
 
 static void expect_unreadable(const char *text, const char *problem)
@@ -575,6 +629,7 @@ int main(void)
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_users_of_queues),
         cmocka_unit_test(test_addresses_of_a_queue),
+        cmocka_unit_test(test_queues_of_failures),
         cmocka_unit_test(test_syntax),
         cmocka_unit_test(test_limits_of_files),
         cmocka_unit_test(test_files_of_others),

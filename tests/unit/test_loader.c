@@ -509,6 +509,25 @@ static void test_setup(void **state)
     wb_problems_free(&problems);
 }
 
+/* A transport that receives from one queue is handed one, whatever the file says. */
+static void test_queues_of_failures(void **state)
+{
+    wb_problems problems;
+    (void)state;
+    wb_setup *setup = load_setup("endpoints = ( { name = \"kept\"; outbox = { enabled = true; };\n"
+                                 "failures = { from = [\"error\", \"legacy.error\"]; };\n"
+                                 "transport = { plugin = \"file\"; path = \"/a\"; };\n"
+                                 "persistence = { plugin = \"file\"; path = \"/b\"; }; } );",
+                                 &problems, WB_FATAL);
+    assert_non_null(setup);
+    assert_problem(&problems, ":2: endpoint \"kept\": failures.from names 2 queues, and transport \"file\" (line 3) receives from "
+                              "one; write another endpoint for each queue");
+    assert_string_equal(setup->endpoints[0].info.name, "error");
+    assert_int_equal(setup->endpoints[0].info.queue_count, 0);
+    wb_setup_free(setup);
+    wb_problems_free(&problems);
+}
+
 /* What is sent to the queue and never published needs no subscription. */
 static void test_commands(void **state)
 {
@@ -627,6 +646,7 @@ int main(void)
         cmocka_unit_test(test_handler_of_other_types),
         cmocka_unit_test(test_refused_handlers),
         cmocka_unit_test(test_setup),
+        cmocka_unit_test(test_queues_of_failures),
         cmocka_unit_test(test_commands),
         cmocka_unit_test(test_other_types_are_not_subscribed_to),
         cmocka_unit_test(test_setup_reports_everything),

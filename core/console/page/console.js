@@ -282,7 +282,7 @@ function planCard(plan) {
   const list = plan.send_only ? [['Mode', 'send-only: it has no queue']] : [['Transaction mode', plan.mode],
     ['Outbox', plan.outbox ? 'on; duplicates are known by ' + known : 'off'], ['Deduplication store', plan.deduplication_store],
     ['Retries', `${plan.immediate_retries} immediate, ${plan.delayed_retries} delayed`], ['Error queue', plan.error_queue], ['Audit queue', plan.audit_queue],
-    ['Keeps failures of', plan.failures_from], ['Workers', String(plan.concurrency)]];
+    ['Keeps failures of', plan.failures_from && plan.failures_from.join(', ')], ['Workers', String(plan.concurrency)]];
   return el('section', { class: 'card' }, el('div', { class: 'title' }, el('h2', null, 'Plan'), el('span', { class: 'muted' }, 'as negotiated with its plugins')),
     el('div', { class: 'body' }, facts([['Transport', plan.transport], ['Persistence', plan.persistence || 'none'], ...list, ['Who sends', plan.who_sends],
       ['Delays', plan.delay_by === 'none' ? 'nobody: what is due later is refused' : 'by the ' + plan.delay_by], ['Time to be received', plan.expiry ? 'honoured' : 'refused']])));
