@@ -259,7 +259,7 @@ static void look_at_store(visit *v)
 
 /* ---- all of it ---------------------------------------------------------------------------- */
 
-/* Topics that were made anew: as wb_endpoint_verify() has it. */
+/* Topics that were made anew: as wb_endpoint_verify() has it, and those whose ends nobody can say. */
 static void look_at_positions(visit *v)
 {
     const wb_pipeline *w = &v->pipeline;
@@ -272,7 +272,7 @@ static void look_at_positions(visit *v)
     if (r == WB_OK)
         r = w->transport_ops->open(w->transport, WB_SESSION_SEND, 0, &transport, &error);
     if (r == WB_OK)
-        r = wb_positions_check(w, storage, transport, &error);
+        r = wb_positions_check(w, storage, transport, 1, &error);
     if (r != WB_OK)
         note_refusal(&v->persistence, "positions", NULL, &error);
     if (transport)
