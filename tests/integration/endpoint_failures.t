@@ -457,11 +457,11 @@ for my $pair (@pairs) {
     check_times($e);
     check_many($e) if $pair eq 'sqlite+sqlite';
     check_retention($e);
+    check_uninstall_of_a_running_one($e);
     check_clock($e) if $pair eq 'amqp+pgsql';
     for my $name (qw(orders kept)) {
         $e->wait_for("nothing is pending of $name", sub { local $e->{name} = $name; $e->pending == 0 });
     }
-    check_uninstall_of_a_running_one($e);
     is $e->stop, 0, "$pair: stops cleanly";
     check_removal($e);
 }

@@ -83,7 +83,7 @@ sub check_files {
     }
     is Endpoint::read_file($file), "the only one\n", "$e->{pair}: what was there is there";
     is_deeply [ glob "$file.*" ], [], "$e->{pair}: with nothing beside it";
-    is((failures($e, 'export', @large, '--file', '/dev/null'))[0], 0, "$e->{pair}: a device is written to";
+    is((failures($e, 'export', @large, '--file', '/dev/null'))[0], 0, "$e->{pair}: a device is written to");
     ok -c '/dev/null', "$e->{pair}: and stays one";
 }
 
