@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +59,7 @@ static int open_file(export_file *o)
 
 static int open_output(export_file *o)
 {
+    (void)signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is told of as a disk that is full is */
     const int file = open_file(o);
     o->file = file < 0 ? NULL : fdopen(file, "w");
     if (file >= 0 && !o->file)
