@@ -10,6 +10,9 @@ our @EXPORT_OK = qw(keeper failures json count ids table failed_in);
 
 my $n = 'NServiceBus';
 
+# What an endpoint that is configured now keeps.
+our $group = 'failures = { from = ["error"]; };';
+
 # For configure(beside => [ ... ]); the text goes into its group.
 sub keeper {
     my ($e, $text) = @_;
@@ -20,7 +23,7 @@ package Failures::Keeper {
     sub group {
         my ($self) = @_;
         my $e = $self->{of};
-        return qq(  { name = "kept"; failures = { from = ["error"]; }; $self->{text}\n    concurrency = 2; outbox = { enabled = true; sweep_after = "1s"; cleanup_interval = "1s"; };\n)
+        return qq(  { name = "kept"; $Failures::group $self->{text}\n    concurrency = 2; outbox = { enabled = true; sweep_after = "1s"; cleanup_interval = "1s"; };\n)
             . '    ' . $e->transport_text . "\n    " . $e->persistence_text . ' }';
     }
     sub prepare { }

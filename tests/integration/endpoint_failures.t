@@ -7,43 +7,15 @@
 use strict;
 use warnings;
 use lib "$ENV{top_srcdir}/tests/integration";
-use JSON::PP ();
 use Test::More;
 use Endpoint;
+use Failures qw(keeper failures json count ids table failed_in);
 
 my @pairs = @ARGV ? @ARGV : ('sqlite+sqlite', 'amqp+pgsql', Endpoint::has_mysql() ? 'sqlite+mysql' : ());
 my %servers = ('amqp+pgsql' => [qw(pgsql rabbitmq)], 'sqlite+mysql' => ['mariadb']);
 Endpoint::under_servers(map { @{ $servers{$_} // [] } } @pairs);
 my $n  = 'NServiceBus';
 my $sc = 'ServiceControl.Retry';
-
-# Beside the endpoint whose messages fail, with the same plugins.
-package Keeper {
-    use strict;
-    our $group = 'failures = { from = ["error"]; };';
-    sub group {
-        my ($e) = $_[0]{of};
-        return qq(  { name = "kept"; $group\n    concurrency = 2; outbox = { enabled = true; sweep_after = "1s"; cleanup_interval = "1s"; };\n)
-            . '    ' . $e->transport_text . "\n    " . $e->persistence_text . ' }';
-    }
-    sub prepare { }
-}
-
-sub failures { my ($e, @arguments) = @_; return $e->run('failures', @arguments) }
-sub json {
-    my ($e, @arguments) = @_;
-    my ($code, $text) = failures($e, @arguments, '--json');
-    (my $json = $text) =~ s/^(?:waybill: |\d{4}-).*\n//mg;
-    die "failures @arguments: $code: $text" if $json eq '';
-    return JSON::PP->new->decode($json);
-}
-sub count { my ($e, @arguments) = @_; return scalar @{ json($e, 'list', @arguments) } }
-sub ids { my ($e, @arguments) = @_; return join ' ', map { $_->{id} } @{ json($e, 'list', @arguments) } }
-
-sub table {
-    my ($e) = @_;
-    return $e->{pair} =~ /mysql/ ? '`kept_failed`' : $e->{pair} =~ /pgsql/ ? '"kept_failed"' : '"waybill_kept_failed"';
-}
 
 sub check_list {
     my ($e) = @_;
@@ -221,12 +193,6 @@ sub check_export {
     failures($e, 'discard', '--id', 'out');
 }
 
-# What failed in another endpoint, at that time.
-sub failed_in {
-    my ($endpoint, $time, $id) = @_;
-    return { id => $id, type => 'T.T', body => $id, headers => [ [ "$n.FailedQ" => 'sink' ], [ "$n.ProcessingEndpoint" => $endpoint ], [ "$n.TimeOfFailure" => "$time:000000 Z" ], [ "$n.ExceptionInfo.Message" => 'no' ] ] };
-}
-
 # The row of a failure: how large it is, all of it, and another in its place.
 sub where_id { my ($e, $key) = @_; my $hex = unpack 'H*', $key; return $e->{pair} =~ /pgsql/ ? "where id = '\\x$hex'" : "where id = x'$hex'" }
 sub row_size { my ($e, $key) = @_; return ($e->sql('select length(message) from ' . table($e) . ' ' . where_id($e, $key)))[0][0] }
@@ -242,7 +208,7 @@ sub set_row {
 }
 sub key_of { my ($e, $id) = @_; return json($e, 'list', '--id', $id, '--status', 'any')->[0]{failure} }
 sub large { my ($endpoint, %body) = @_; return map { { %{ failed_in($endpoint, '2026-01-01 00:00:01', $_) }, body => $body{$_} } } sort keys %body }
-sub with_group { my ($e, $group, $deed) = @_; { local $Keeper::group = $group; $e->configure; $deed->() } $e->configure; return }
+sub with_group { my ($e, $group, $deed) = @_; { local $Failures::group = $group; $e->configure; $deed->() } $e->configure; return }
 
 # Large bodies are kept compressed where that is worth it, and whoever asks gets them as they came.
 sub check_large {
@@ -441,7 +407,7 @@ sub check_removal {
 
 for my $pair (@pairs) {
     my $e = Endpoint->new($pair);
-    $e->configure(batch_max => 1, beside => [ bless { of => $e }, 'Keeper' ]);    # two copies in one batch would fail at once: one failure
+    $e->configure(batch_max => 1, beside => [ keeper($e) ]);    # two copies in one batch would fail at once: one failure
     $e->install;
     $e->start;
     check_list($e);
@@ -468,7 +434,7 @@ for my $pair (@pairs) {
 
 # What is refused, by check and before anything is asked.
 my $e = Endpoint->new('sqlite+sqlite', name => 'late');
-$e->configure(beside => [ bless { of => $e }, 'Keeper' ]);
+$e->configure(beside => [ keeper($e) ]);
 for ([ 'failures = { from = []; };' => qr/"failures.from" names 0 queues/ ],
     [ 'failures = { from = ["error"]; compress_over = "64"; };' => qr/"(failures\.)?compress_over" = "64"/ ],
     [ 'failures = { from = ["error"]; compress_over = "2GiB"; };' => qr/"(failures\.)?compress_over" = "2GiB"/ ],
@@ -476,7 +442,7 @@ for ([ 'failures = { from = []; };' => qr/"failures.from" names 0 queues/ ],
     [ 'failures = { from = ["kept.error"]; };' => qr/"error_queue" = "kept.error" is the endpoint's own queue/ ],
     [ 'failures = { from = ["error"]; }; handlers = ["x.so"];' => qr/a group "failures" has a handler of its own/ ],
     [ 'failures = { from = ["error"]; }; send_only = true;' => qr/receives from an error queue/ ]) {
-    local $Keeper::group = $_->[0];
+    local $Failures::group = $_->[0];
     $e->configure;
     my ($code, $text) = $e->run('check');
     is $code, 78, "refused: $_->[0]";
