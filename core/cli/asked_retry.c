@@ -32,7 +32,8 @@ typedef struct {
     const wb_failed_ops *ops;
     const char *group; /* NULL: keys were given */
     int32_t status;    /* that they have to have */
-    size_t until;      /* of a group: what failed again since (ns of the database's clock) is not meant */
+    size_t until;      /* of a group: what changed since (ns of the database's clock) is not meant; 0: it is asked for first */
+    size_t asked;      /* when this was asked */
     wb_failed_retry keys[LOT_MAX];
     size_t count, done, unread;
     int has_more;
@@ -62,7 +63,7 @@ static int look_at(void *argument, const wb_failed *failed)
     wb_failed_record record;
     wb_arena arena;
     wb_arena_init(&arena, 4096);
-    if (failed->changed_at < (int64_t)c->until && wb_failed_decode(failed->summary, failed->summary_size, &arena, &record) == 0 &&
+    if ((!c->until || failed->changed_at < (int64_t)c->until) && wb_failed_decode(failed->summary, failed->summary_size, &arena, &record) == 0 &&
         cli_failed_matches(&filter, failed, &record))
         add_key(c, failed->key, failed->key_size);
     wb_arena_free(&arena);
@@ -160,13 +161,22 @@ static void log_change(const change *c, const json_t *given, const char *text)
                  { "failure", c->count == 1 ? c->keys[0].key : NULL }, { "who", cli_asked_text(given, "who") });
 }
 
+static json_t *unread_of(const change *c)
+{
+    json_t *keys = json_array();
+    for (size_t i = 0; i < c->count; i++)
+        if (c->keys[i].unread)
+            json_array_append_new(keys, json_stringn(c->keys[i].key, c->keys[i].key_size));
+    return keys;
+}
+
 /* Who asks for the rest of a group says until when it was as it was asked for first. A text: a page's numbers are not as exact. */
 static void say_done(const change *c, wb_answer *answer)
 {
     char until[24];
-    (void)snprintf(until, sizeof until, "%zu", c->until);
-    wb_answer_json(answer, 200, json_pack("{s:I, s:I, s:I, s:b, s:s}", "done", (json_int_t)c->done, "left_alone",
-                                          (json_int_t)(c->count - c->done - c->unread), "unreadable", (json_int_t)c->unread, "more", c->has_more,
+    (void)snprintf(until, sizeof until, "%zu", c->until ? c->until : c->asked);
+    wb_answer_json(answer, 200, json_pack("{s:I, s:I, s:o, s:b, s:s}", "done", (json_int_t)c->done, "left_alone",
+                                          (json_int_t)(c->count - c->done - c->unread), "unreadable", unread_of(c), "more", c->has_more,
                                           "until", until));
 }
 
@@ -191,7 +201,8 @@ static void change_them(void *owner, const json_t *given, int (*deed)(change *c)
     if (setup && c->status != WB_FAILED_WAITS && c->status != WB_FAILED_RETRYING) {
         wb_answer_refuse(answer, 400, "only what is failed or retrying is archived");
     } else if (setup && cli_asked_open(owner, setup, &c->tables, answer)) {
-        c->until = cli_asked_number(given, "until", (size_t)now_of(c), INT64_MAX);
+        c->asked = (size_t)now_of(c);
+        c->until = cli_asked_number(given, "until", 0, INT64_MAX);
         c->ops = setup->persistence_ops->interface(c->tables.session, WB_FAILED_INTERFACE);
         take_named(c, json_object_get(given, "failures"));
         int r = c->group ? find_group(c) : WB_OK;

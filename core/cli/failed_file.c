@@ -77,13 +77,17 @@ static int close_output(export_file *o)
     return is_written;
 }
 
-/* Also with some less, which cannot be read. */
+/* What lacks those that cannot be read replaces nothing: what is there may be the last that has them. */
 static int put_in_place(const export_file *o, int code)
 {
-    const int is_whole = code == EX_OK || code == EX_DATAERR;
-    if (!o->beside[0] || (is_whole && rename(o->beside, o->path) == 0))
+    const int lacks_some = code == EX_DATAERR;
+    if (!o->beside[0])
         return code;
-    if (is_whole)
+    if (lacks_some && access(o->path, F_OK) == 0)
+        return cli_fail(code, "\"%s\" is as it was; the others are in \"%s\"", o->path, o->beside);
+    if ((code == EX_OK || lacks_some) && rename(o->beside, o->path) == 0)
+        return code;
+    if (code == EX_OK || lacks_some)
         code = cli_fail(EX_CANTCREAT, "cannot write \"%s\": %s", o->path, strerror(errno));
     (void)unlink(o->beside);
     return code;
@@ -215,7 +219,7 @@ static int add_line(const cli_failed_table *t, const cli_failed_line *line, cli_
     wb_failed_key(m->headers, m->header_count, m->id, m->id_size, key);
     wb_failed_encode(m, t->compress_over, &summary, &whole);
     const wb_failed failed = { .struct_size = sizeof failed, .key = key, .key_size = strlen(key), .status = line->status,
-                               .failed_at = line->failed_at ? line->failed_at : wb_clock_wall(), .changed_at = now_of(t),
+                               .failed_at = line->failed_at ? line->failed_at : now_of(t), .changed_at = now_of(t),
                                .summary = summary.data, .summary_size = summary.size,
                                .message = whole.data, .message_size = whole.size };
     const int code = add(t, &failed, &is_there);

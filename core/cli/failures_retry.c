@@ -81,8 +81,9 @@ static int retry_found(cli_failures *f, const wb_failed_edit *edit)
     cli_progress_end();
     free(which);
     wb_sessions_stop(all.sessions, f->setup->config->shutdown_timeout);
-    if (code == EX_OK)
-        code = cli_failures_finish(f, all.left);
+    if (code != EX_OK)
+        return code;
+    code = cli_failures_finish(f, all.left);
     return all.unread ? EX_DATAERR : code;
 }
 

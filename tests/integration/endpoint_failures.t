@@ -185,6 +185,11 @@ sub check_export {
     is count($e, '--status', 'any'), $count - 2, "$e->{pair}: two are gone";
     is(scalar(grep { $_->{outcome} eq 'imported' } @{ json($e, 'import', '--file', $file) }), 2, "$e->{pair}: and come back");
     is_deeply [ map { $look->($_) } qw(out other) ], \@before, "$e->{pair}: as they were, with their status";
+    (my $undated = (grep { /"id":"out"/ } @lines)[0]) =~ s/"failed_at":"[^"]*",//;
+    Endpoint::write_file("$file.undated", $undated =~ s/"id":"out"/"id":"undated"/r . "\n");
+    is json($e, 'import', '--file', "$file.undated")->[0]{outcome}, 'imported', "$e->{pair}: one that says not when it failed";
+    is count($e, '--id', 'undated', '--status', 'any'), 1, "$e->{pair}: is there";
+    failures($e, 'discard', '--id', 'undated');
     Endpoint::write_file($file, "$lines[0]\n{\"id\": \"x\"}\n");
     my ($code, $text) = failures($e, 'import', '--file', $file);
     is $code, 65, "$e->{pair}: a line that is none";

@@ -131,18 +131,20 @@ function say(kind, ...words) {
 }
 // Many are done in several steps, each of which says whether there are more. What fails again meanwhile is not among them.
 async function change(path, given, did) {
-  let done = 0, left = 0, unreadable = 0, isOver = false;
+  let done = 0, left = 0, isOver = false;
+  const unread = new Set(); // of all steps: one may come again
   try {
     while (!isOver) {
       const answer = await post(path, given);
       given = { ...given, until: answer.until };
       done += answer.done;
       left += answer.left_alone;
-      unreadable = answer.unreadable; // those of the steps before are asked for again
+      for (const failure of answer.unreadable || []) unread.add(failure);
       isOver = !answer.more || !answer.done;
       if (!isOver) say('', `${done} ${did}, and more \u2026`);
     }
     const others = left ? ` ${plural(left, 'was', 'were')} left alone: somebody else has seen to ${left === 1 ? 'it' : 'them'} meanwhile.` : '';
+    const unreadable = unread.size;
     const broken = unreadable ? ` ${plural(unreadable, 'cannot be read and waits', 'cannot be read and wait')} as before: open one to see why.` : '';
     say(done && !unreadable ? 'good' : 'warn', (done ? `${done} ${did}.` : `Nothing was ${did}.`) + others + broken);
   } catch (error) {
