@@ -289,6 +289,7 @@ static void fail(wb_poller *poller, int result, const wb_error *error)
     if (is_lost(result))
         close_storage(poller);
     poller->failures++;
+    poller->absences = poller->only_drains && is_absent(poller, error) ? poller->absences + 1 : 0;
     wb_log_event(WB_LOG_DEBUG, "a round of the poller failed", { "endpoint", poller->pipeline->endpoint },
                  { "class", wb_result_name(result) }, { "reason", error->text });
 }
@@ -381,10 +382,12 @@ void wb_poller_round(wb_poller *poller, int64_t *ret_until, int64_t *ret_sleep)
     if (r != WB_OK) {
         fail(poller, r, &error);
         *ret_until = INT64_MIN; /* what is stored meanwhile waits as well */
-        *ret_sleep = wb_clock_backoff(poller->pause_first, poller->failures - 1, poller->pause_longest);
+        /* What kept it from looking before is no reason to look more seldom. */
+        const unsigned times = poller->absences ? poller->absences : poller->failures;
+        *ret_sleep = wb_clock_backoff(poller->pause_first, times - 1, poller->pause_longest);
         return;
     }
-    poller->failures = 0;
+    poller->failures = poller->absences = 0;
     met_store(poller);
     *ret_until = due;
     *ret_sleep = due - now < longest_sleep(poller) ? due - now : longest_sleep(poller);

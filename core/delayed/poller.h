@@ -29,6 +29,7 @@ typedef struct wb_poller {
     int64_t pause_first, pause_longest; /* ns: what follows a round that fails, and the longest where several do */
     wb_waiter database;          /* an idle endpoint's workers do not notice that it is away */
     unsigned failures;           /* rounds in a row that failed */
+    unsigned absences;           /* of these, the last ones: a store that is only drained was not there */
 } wb_poller;
 
 /** pipeline, policy and only_drains are set by the caller. */

@@ -1419,6 +1419,9 @@ static void test_a_store_that_is_absent(void **state)
     poll_once();
     assert_int_equal(fake_store.sent_count, 1);
     expect_refusal(WB_CAUSE_MISSING, 60 * WB_SECOND, 0); /* it was empty: whoever removed it may */
+    expect_refusal(WB_CAUSE_REFUSED, 60 * WB_SECOND, 1);
+    expect_refusal(WB_CAUSE_REFUSED, 60 * WB_SECOND, 0);
+    expect_refusal(WB_CAUSE_MISSING, 60 * WB_SECOND, 0); /* whatever it was before */
     wb_log_set_writer(NULL, NULL);
 }
 

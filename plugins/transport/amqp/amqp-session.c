@@ -196,23 +196,46 @@ static int was_interrupted(const wb_transport_session *session)
     return eventfd_read(session->group.wake, &count) == 0;
 }
 
-/* What is there, of each queue in its turn: one that is full of messages never fills every batch. A failure leaves nothing
- * handed out: what the broker did not hear of comes again. */
+/* Of those receivers, one a bit, which have nothing to take. @return whether there was something to do. */
+static int settle_silence(wb_transport_session *session, uint32_t which)
+{
+    for (size_t i = 0; i < session->receiver_count; i++) {
+        wb_amqp_receiver *receiver = &session->receivers[i];
+        if (!(which & UINT32_C(1) << i))
+            continue;
+        if (receiver->connection.deaf)
+            (void)wb_amqp_receiver_end_deaf(receiver);
+        else if (wb_amqp_silence_is_long(receiver))
+            wb_amqp_silence_end(receiver);
+        else
+            continue;
+        return 1;
+    }
+    return 0;
+}
+
+/* What is there, of each queue in its turn: one that is full of messages never fills every batch, nor keeps another from being
+ * settled that has nothing. A failure leaves nothing handed out: what the broker did not hear of comes again. */
 static int take(wb_transport_session *session, const wb_incoming **ret_messages, size_t max, size_t *ret_count,
                 wb_error *error)
 {
     const size_t queues = session->receiver_count;
+    uint32_t silent = 0;
     *ret_count = 0;
     for (size_t i = 0; i < queues && *ret_count < max; i++) {
-        wb_amqp_receiver *receiver = &session->receivers[(session->turn + i) % queues];
+        const size_t at = (session->turn + i) % queues;
+        wb_amqp_receiver *receiver = &session->receivers[at];
         const size_t count = wb_amqp_receiver_take(receiver, ret_messages + *ret_count, max - *ret_count);
         *ret_count += count;
+        silent |= count ? 0 : UINT32_C(1) << at;
         if (count && wb_amqp_receiver_forget(receiver, ret_messages[*ret_count - 1]) != WB_OK) {
             *ret_count = 0;
             return report_failure(session, error);
         }
     }
     session->turn = (session->turn + 1) % queues;
+    if (*ret_count)
+        (void)settle_silence(session, silent);
     return WB_OK;
 }
 
@@ -233,22 +256,6 @@ static int are_drained(const wb_transport_session *session)
     return are;
 }
 
-/* Of a receiver with nothing to take. @return whether there was something to do. */
-static int settle_silence(wb_transport_session *session)
-{
-    for (size_t i = 0; i < session->receiver_count; i++) {
-        wb_amqp_receiver *receiver = &session->receivers[i];
-        if (receiver->connection.deaf)
-            (void)wb_amqp_receiver_end_deaf(receiver);
-        else if (wb_amqp_silence_is_long(receiver))
-            wb_amqp_silence_end(receiver);
-        else
-            continue;
-        return 1;
-    }
-    return 0;
-}
-
 /* A session that can no longer send is of no use for receiving: find out before the
  * handlers have run, not after. */
 static int receive(wb_transport_session *session, int64_t deadline,
@@ -264,7 +271,7 @@ static int receive(wb_transport_session *session, int64_t deadline,
         if (are_drained(session) || was_interrupted(session) || in(session, 0) >= deadline)
             return WB_OK;
         /* Who only looks, or is woken, may have something to settle first. */
-        if (!settle_silence(session))
+        if (!settle_silence(session, UINT32_MAX))
             wb_amqp_wait(&session->group, deadline, 1);
     }
 }

@@ -180,7 +180,15 @@ static void take_answers(partition_list *ends, const partition_list *answers)
             answers->elems[i].offset;
 }
 
-/* @return the last error that passes when it is asked again. */
+static int are_known(const partition_list *ends, const partition_list *led)
+{
+    int are = 1;
+    for (int i = 0; i < led->cnt; i++)
+        are &= offset_of(ends, &led->elems[i]) >= 0;
+    return are;
+}
+
+/* @return the last error that passes when it is asked again; 0: all are known. */
 static rd_kafka_resp_err_t ask_each(wb_kafka_consumer *consumer, const partition_list *led, int64_t end,
                                     int64_t deadline, partition_list *ends)
 {
@@ -197,6 +205,8 @@ static rd_kafka_resp_err_t ask_each(wb_kafka_consumer *consumer, const partition
         last = code ? code : last;
         rd_kafka_topic_partition_list_destroy(one);
     }
+    if (!last && !are_known(ends, led))
+        last = RD_KAFKA_RESP_ERR__TIMED_OUT; /* of what there was no time left for */
     return passing ? passing : last;
 }
 
