@@ -111,7 +111,7 @@ static void decode_operation(wb_reader *reader, wb_arena *arena, wb_operation *o
     operation->body = wb_reader_string(reader, &operation->body_size);
     if (operation->flags & WB_ENCODED_DELAYED)
         operation->deliver_at = (int64_t)wb_reader_u64(reader);
-    operation->flags &= ~WB_ENCODED_DELAYED;
+    operation->flags &= ~(WB_ENCODED_DELAYED | WB_OPERATION_PARTLY_SENT); /* the latter is an answer, and of no row */
 }
 
 static wb_operation_group *decode_group(wb_reader *reader, wb_arena *arena)
