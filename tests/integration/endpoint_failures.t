@@ -276,6 +276,11 @@ sub check_damaged {
     ($code, $text) = failures($e, 'export', '--of', 'damaged', '--file', $file);
     is_deeply [ $code, [ sort { $a cmp $b } Endpoint::read_file($file) =~ /"id":"(\w+)"/g ] ], [ 65, [qw(first good)] ], "$e->{pair}: exported are the others";
     $said->([qw(body cut)], $text, 'and these not');
+    Endpoint::write_file("$file.last", "it has them\n");
+    ($code, $text) = failures($e, 'export', '--of', 'damaged', '--file', "$file.last");
+    is_deeply [ $code, Endpoint::read_file("$file.last") ], [ 65, "it has them\n" ], "$e->{pair}: a file that is there is not replaced by less";
+    my ($beside) = $text =~ /the others are in "([^"]+)"$/m;
+    is_deeply [ sort { $a cmp $b } Endpoint::read_file($beside) =~ /"id":"(\w+)"/g ], [qw(first good)], "$e->{pair}: which is beside it";
     with_group($e, 'failures = { from = ["error"]; }; body_max = "64KiB";', sub {
         my @told = failures($e, 'show', '--id', 'good', '--body');
         is $told[0], 65, "$e->{pair}: not one that is larger than it may be";
