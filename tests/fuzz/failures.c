@@ -15,7 +15,7 @@
 const char fuzz_name[] = "failures";
 
 #define HEADERS_MAX 6
-#define BODY_MAX ((size_t)1 << 20)
+#define BODY_MAX ((size_t)1 << 16)
 #define TIMES_MAX 64
 
 /* ---- the same meaning --------------------------------------------------------------------- */
