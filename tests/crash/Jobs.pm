@@ -9,6 +9,7 @@
 package Jobs;
 use strict;
 use warnings;
+use Fcntl qw(LOCK_EX);
 use File::Path ();
 use Time::HiRes qw(sleep time);
 use Crash;
@@ -45,10 +46,10 @@ sub main {
         die "no such trial: $only\n" unless @$specs;
         $ENV{CRASH_KEEP} = 1;
     }
-    if (my ($slot, $slots) = ($ENV{CRASH_SLOT} || '') =~ m{^(\d+)/(\d+)$}) {
-        for my $spec (@$specs[ grep { $_ % $slots == $slot } 0 .. $#$specs ]) {
+    if (defined $ENV{CRASH_SLOT}) {
+        while (my $spec = $specs->[ take_number("$ENV{CRASH_RESULTS}.taken") ]) {
             start_servers(kinds($spec)) if $options{private};
-            work($spec, $run, $slot);
+            work($spec, $run, $ENV{CRASH_SLOT});
             stop_servers();
         }
         exit 0;
@@ -56,26 +57,37 @@ sub main {
     my $dir = $ENV{CRASH_DIR} || "$Crash::build/tests/crash/work";
     File::Path::make_path($dir);
     $ENV{CRASH_RESULTS} = "$dir/results.$$";
+    unlink $ENV{CRASH_RESULTS}, "$ENV{CRASH_RESULTS}.taken";
     my $slots = $ENV{CRASH_JOBS} || 2;
     $slots = @$specs if @$specs < $slots;
     $slots = 1 if $options{private};
     my @kinds = $options{private} ? () : kinds(@$specs);
     my @wrapper = @kinds ? ("$Crash::source/tests/support/with-servers", @kinds, '--') : ();
-    my @pids = map { start_slot($_, $slots, @wrapper) } 0 .. $slots - 1;
+    my @pids = map { start_slot($_, @wrapper) } 0 .. $slots - 1;
     waitpid $_, 0 for @pids;
     my $results = read_results($ENV{CRASH_RESULTS});
-    unlink $ENV{CRASH_RESULTS};
+    unlink $ENV{CRASH_RESULTS}, "$ENV{CRASH_RESULTS}.taken";
     exit report($specs, $results);
 }
 
 # A job has a database and a virtual host of its own, which its trials use in turn.
 sub start_slot {
-    my ($slot, $slots, @wrapper) = @_;
+    my ($slot, @wrapper) = @_;
     my $pid = fork // die "fork: $!\n";
     return $pid if $pid;
-    $ENV{CRASH_SLOT} = "$slot/$slots";
+    $ENV{CRASH_SLOT} = $slot;
     open STDOUT, '>&', \*STDERR;
     exec @wrapper, $^X, $0, @ARGV or die "exec: $!\n";
+}
+
+# Whoever is free takes the next trial: some take ten times as long as others.
+sub take_number {
+    my ($name) = @_;
+    open my $file, '+>>', $name or die "$name: $!\n";
+    flock $file, LOCK_EX or die "$name: $!\n";
+    my $number = -s $file;
+    syswrite $file, '.';
+    return $number;
 }
 
 my @running;
