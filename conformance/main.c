@@ -122,6 +122,7 @@ static const cli_verb verb = {
             "goes on without it. Works on the real server, with queues and tables of its own: their\n"
             "names begin with the endpoint's. Exit code 0 when nothing failed, 70 otherwise.",
     .options = options,
+    .repeated = (const char[]){ 'o', EXCEPT, 0 },
     .run = run,
 };
 

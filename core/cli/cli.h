@@ -54,6 +54,7 @@ typedef struct cli_verb {
     const char *summary;       /* one line */
     const char *help;          /* paragraphs, or NULL */
     const cli_option *options; /* ends with letter 0; cli_option_help is added to each verb */
+    const char *repeated;      /* letters of those that may be given several times; NULL: none */
     int (*run)(const cli_values *values); /* @return the exit code */
     /* NULL, or the program beside this one that has the fields above but name and summary,
      * and parses the command line by itself */

@@ -33,21 +33,28 @@ static int is_stream(const char *path)
 /* Where it is written to. A file is written beside its place and put there when it is whole: it may replace the only one. */
 typedef struct {
     const char *path;
+    char place[PATH_MAX];  /* where it lies, behind links */
     char beside[PATH_MAX]; /* "": it is written in its place, a stream or a device */
     FILE *file;
 } export_file;
 
-static int is_replaced(const char *path)
+/* A link stays, and the file that it leads to is replaced; but what /dev leads to may be the file that a shell has opened. */
+static int is_replaced(export_file *o)
 {
     struct stat status;
-    return lstat(path, &status) == 0 ? S_ISREG(status.st_mode) : errno == ENOENT;
+    (void)snprintf(o->place, sizeof o->place, "%s", o->path);
+    if (lstat(o->path, &status) != 0)
+        return errno == ENOENT;
+    if (!S_ISLNK(status.st_mode) || strncmp(o->path, "/dev/", 5) == 0 || stat(o->path, &status) != 0)
+        return S_ISREG(status.st_mode);
+    return S_ISREG(status.st_mode) && realpath(o->path, o->place) != NULL;
 }
 
 /* Its owner alone may read it. */
 static int open_file(export_file *o)
 {
-    if (is_replaced(o->path)) {
-        const int size = snprintf(o->beside, sizeof o->beside, "%s.XXXXXX", o->path);
+    if (is_replaced(o)) {
+        const int size = snprintf(o->beside, sizeof o->beside, "%s.XXXXXX", o->place);
         if (size > 0 && (size_t)size < sizeof o->beside)
             return mkostemp(o->beside, O_CLOEXEC);
         o->beside[0] = '\0';
@@ -83,9 +90,9 @@ static int put_in_place(const export_file *o, int code)
     const int lacks_some = code == EX_DATAERR;
     if (!o->beside[0])
         return code;
-    if (lacks_some && access(o->path, F_OK) == 0)
+    if (lacks_some && access(o->place, F_OK) == 0)
         return cli_fail(code, "\"%s\" is as it was; the others are in \"%s\"", o->path, o->beside);
-    if ((code == EX_OK || lacks_some) && rename(o->beside, o->path) == 0)
+    if ((code == EX_OK || lacks_some) && rename(o->beside, o->place) == 0)
         return code;
     if (code == EX_OK || lacks_some)
         code = cli_fail(EX_CANTCREAT, "cannot write \"%s\": %s", o->path, strerror(errno));

@@ -233,5 +233,6 @@ const cli_verb cli_verb_failures = {
             "to the queue in which it failed, with its id, once, whoever dies on the way; edited, with a new id.\n"
             "Exit code 66: there is no such message. 75: some were left alone, somebody else has seen to them.",
     .options = options,
+    .repeated = (const char[]){ 'H', CLI_FAILURES_REMOVE_HEADER, 0 },
     .run = run,
 };

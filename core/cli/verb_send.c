@@ -6,7 +6,6 @@
 #include "config.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +62,9 @@ typedef struct {
     wb_operation_list window;
     unsigned long sent;
     int is_open;
-    char place[PATH_MAX + 32]; /* where the message stands: "FILE:LINE: ", or "" */
+    const char *path;            /* the file of lines; NULL: there is none */
+    unsigned long line;          /* the one that is read */
+    unsigned long lines[WINDOW]; /* where the messages of the window stand */
     wb_error error;
 } sender;
 
@@ -72,26 +73,51 @@ static int fail(const sender *s)
     return cli_fail(wb_error_exit_code(&s->error), "%s", s->error.text);
 }
 
-/* ---- sending ---- */
-
-static int report_refused(const wb_operation *operation)
+/* Of what stands in a file, the place. */
+static int fail_at(const sender *s, unsigned long line, int code, const char *text)
 {
-    return cli_fail(operation->cause == WB_CAUSE_REFUSED ? EX_NOPERM : EX_DATAERR,
-                    "message \"%s\" was refused: %s", operation->id,
-                    operation->reason ? operation->reason : "no reason given");
+    return s->path ? cli_fail(code, "%s:%lu: %s", s->path, line, text) : cli_fail(code, "%s", text);
 }
 
-/* The first that was refused is told; the others were sent all the same. */
+/* ---- sending ---- */
+
+static int report_refused(const sender *s, unsigned long line, const wb_operation *operation)
+{
+    char text[1400];
+    (void)snprintf(text, sizeof text, "message \"%s\" was refused: %s", operation->id,
+                   operation->reason ? operation->reason : "no reason given");
+    return fail_at(s, line, operation->cause == WB_CAUSE_REFUSED ? EX_NOPERM : EX_DATAERR, text);
+}
+
+/* Each that was refused is told; the others were sent all the same. @return the code of the first. */
 static int count_sent(sender *s)
 {
-    const wb_operation *refused = NULL;
-    for (const wb_operation_node *node = s->window.first; node; node = node->next) {
-        int is_refused = node->operation.result == WB_REJECT;
-        s->sent += !is_refused;
-        if (is_refused && !refused)
-            refused = &node->operation;
+    const unsigned long *line = s->lines;
+    int code = EX_OK;
+    for (const wb_operation_node *node = s->window.first; node; node = node->next, line++) {
+        s->sent += node->operation.result == WB_OK;
+        if (node->operation.result != WB_REJECT)
+            continue;
+        const int refused = report_refused(s, *line, &node->operation);
+        code = code == EX_OK ? refused : code;
     }
-    return refused ? report_refused(refused) : EX_OK;
+    if (code != EX_OK && s->path)
+        (void)cli_fail(code, "%s: all other lines up to %lu were sent: go on behind it", s->path, line[-1]);
+    return code;
+}
+
+/* The broker did not answer, or not for all. */
+static int count_sure(sender *s)
+{
+    unsigned long sure = 0;
+    const int code = fail(s);
+    for (const wb_operation_node *node = s->window.first; node; node = node->next)
+        sure += node->operation.result == WB_OK;
+    s->sent += sure;
+    if (s->path)
+        (void)cli_fail(code, "%s: of lines %lu to %lu %lu were sent for sure, of the others nobody knows", s->path, s->lines[0],
+                       s->lines[s->window.count - 1], sure);
+    return code;
 }
 
 static int flush(sender *s)
@@ -101,7 +127,7 @@ static int flush(sender *s)
     wb_window_add_list(&window, &s->window);
     int r = wb_endpoint_send(s->endpoint, &s->sessions, &window, wb_clock_monotonic() + TIMEOUT, &s->error);
     wb_window_free(&window);
-    int code = r == WB_OK ? count_sent(s) : fail(s);
+    int code = r == WB_OK ? count_sent(s) : count_sure(s);
     memset(&s->window, 0, sizeof s->window);
     wb_arena_reset(&s->arena);
     return code;
@@ -116,7 +142,8 @@ static int add(sender *s, wb_outgoing *outgoing)
     outgoing->time_to_be_received = s->time_to_be_received;
     if (wb_outgoing_add(wb_endpoint_origin(s->endpoint), s->kind, outgoing, sizeof *outgoing, NULL, 0,
                         &s->arena, &s->window, &s->error) != WB_OK)
-        return cli_fail(*s->place ? EX_DATAERR : EX_USAGE, "%s%s", s->place, s->error.text);
+        return fail_at(s, s->line, s->path ? EX_DATAERR : EX_USAGE, s->error.text);
+    s->lines[s->window.count - 1] = s->line;
     return s->window.count < WINDOW ? EX_OK : flush(s);
 }
 
@@ -156,26 +183,25 @@ static int add_line(sender *s, const char *line, size_t size)
     cli_json_line message;
     char problem[CLI_PROBLEM_SIZE];
     if (cli_json_line_read(line, size, &message, problem) != 0)
-        return cli_fail(EX_DATAERR, "%s%s", s->place, problem);
+        return fail_at(s, s->line, EX_DATAERR, problem);
     int code = add(s, &message.outgoing);
     cli_json_line_free(&message);
     return code;
 }
 
-static int add_lines_of(sender *s, const char *path, FILE *file)
+static int add_lines_of(sender *s, FILE *file)
 {
     char *line = NULL;
     size_t room = 0;
     ssize_t size;
     int code = EX_OK;
-    for (unsigned long number = 1; code == EX_OK && (size = getline(&line, &room, file)) > 0; number++) {
-        (void)snprintf(s->place, sizeof s->place, "%s:%lu: ", path, number);
+    while (code == EX_OK && (size = getline(&line, &room, file)) > 0) {
+        s->line++;
         if (line[0] != '\n')
             code = add_line(s, line, (size_t)size);
     }
     free(line);
-    s->place[0] = '\0';
-    return code == EX_OK && ferror(file) ? cli_fail(EX_NOINPUT, "cannot read \"%s\"", path) : code;
+    return code == EX_OK && ferror(file) ? cli_fail(EX_NOINPUT, "cannot read \"%s\"", s->path) : code;
 }
 
 static int add_lines(sender *s, const char *path)
@@ -183,7 +209,8 @@ static int add_lines(sender *s, const char *path)
     FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
     if (!file)
         return cli_fail(EX_NOINPUT, "cannot open \"%s\": %s", path, strerror(errno));
-    int code = add_lines_of(s, path, file);
+    s->path = path;
+    int code = add_lines_of(s, file);
     if (file != stdin)
         (void)fclose(file);
     return code;
@@ -242,6 +269,8 @@ static int check_usage(const cli_values *values, int kind)
         return cli_fail(EX_USAGE, "--to is missing");
     if ((values->value['b'] != NULL) + (values->value['f'] != NULL) + (values->value['l'] != NULL) > 1)
         return cli_fail(EX_USAGE, "only one of --body, --body-file and --json-lines can be given");
+    if (values->value['l'] && (values->value['i'] || values->value['k'] || values->value['H']))
+        return cli_fail(EX_USAGE, "with --json-lines id, key and headers stand in the lines: not beside --id, --key or --header");
     return EX_OK;
 }
 
@@ -284,6 +313,7 @@ const cli_verb cli_verb_send = {
     .summary = "send messages to a queue, and wait for the broker's confirmation",
     .help = "Exit code 65: the broker refused a message (no such queue, too large).",
     .options = send_options,
+    .repeated = "H",
     .run = run_send,
 };
 
@@ -291,5 +321,6 @@ const cli_verb cli_verb_publish = {
     .name = "publish",
     .summary = "publish events to the endpoints that subscribed to their type",
     .options = publish_options,
+    .repeated = "H",
     .run = run_publish,
 };

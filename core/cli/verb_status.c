@@ -91,6 +91,9 @@ static void print_status(const json_t *status)
     print_text("waybill ", text_of(status, "version"), ": ");
     print_text("", text_of(status, "state"), ", since ");
     print_text("", text_of(status, "started"), "\n");
+    if (json_is_true(json_object_get(status, "stale")))
+        (void)printf("nobody has looked at them for %" PRId64 " s: the process does not mind its endpoints\n",
+                     (int64_t)number_of(status, "age_seconds"));
     json_array_foreach(json_object_get(status, "endpoints"), i, endpoint) print_endpoint(endpoint);
 }
 
@@ -103,7 +106,7 @@ static int show(const wb_buffer *text, int as_json)
         json_decref(status);
         return cli_fail(EX_PROTOCOL, "what answers there is no waybill");
     }
-    const int is_running = strcmp(text_of(status, "state"), "running") == 0;
+    const int is_running = strcmp(text_of(status, "state"), "running") == 0 && !json_is_true(json_object_get(status, "stale"));
     if (as_json)
         cli_print_json(json_incref(status));
     else

@@ -141,7 +141,8 @@ json_t *wb_status_json(const wb_overview *overview)
     json_t *endpoints = json_array();
     for (size_t i = 0; i < overview->count; i++)
         json_array_append_new(endpoints, endpoint_json(&overview->endpoints[i]));
-    return json_pack("{s:s, s:s, s:o, s:o, s:o}", "version", PACKAGE_VERSION, "state",
+    return json_pack("{s:s, s:s, s:o, s:o, s:i, s:b, s:o}", "version", PACKAGE_VERSION, "state",
                      wb_health_name(wb_status_worst(overview)), "started", time_text(overview->started), "seen",
-                     time_text(overview->seen), "endpoints", endpoints);
+                     time_text(overview->seen), "age_seconds", (int)(overview->age / WB_SECOND), "stale",
+                     is_of_old(overview), "endpoints", endpoints);
 }

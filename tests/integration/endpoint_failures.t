@@ -175,6 +175,13 @@ sub check_export {
     is((failures($e, 'export', '--status', 'any', '--file', $file))[0], 0, "$e->{pair}: exported");
     my @lines = split /\n/, Endpoint::read_file($file);
     is scalar @lines, $count, "$e->{pair}: a line each";
+    chmod 0644, $file;
+    symlink $file, "$file.link" or die "symlink: $!\n";
+    is((failures($e, 'export', '--id', 'out', '--file', "$file.link"))[0], 0, "$e->{pair}: exported through a link");
+    is_deeply [ -l "$file.link" ? 'a link' : '', Endpoint::read_file($file), (stat $file)[2] & 0777 ], [ 'a link', (grep { /"id":"out"/ } @lines)[0] . "\n", 0600 ], "$e->{pair}: which stays, and the file is its owner's";
+    symlink '/dev/full', "$file.full" or die "symlink: $!\n";
+    is((failures($e, 'export', '--id', 'out', '--file', "$file.full"))[0], 74, "$e->{pair}: a device is written in its place");
+    Endpoint::write_file($file, map { "$_\n" } @lines);
     is((failures($e, 'export', '--id', 'out'))[1], (grep { /"id":"out"/ } @lines)[0] . "\n", "$e->{pair}: one, to standard output");
     is(join(' ', map { $_->{outcome} } @{ json($e, 'import', '--file', $file) }), join(' ', ('left alone') x $count), "$e->{pair}: what is there is left alone");
     my ($one) = @{ json($e, 'show', '--id', 'out') };

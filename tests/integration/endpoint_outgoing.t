@@ -98,6 +98,11 @@ sub check_program {
     is one($e, 'billing', 'its event arrives')->{body}, 'cli', "$e->{pair}: complete";
     ($code, $text) = $e->run('send', '--to', 'nowhere', '--type', 'T.Cli');
     is $code, 65, "$e->{pair}: waybill send to nobody is an error";
+    Endpoint::write_file("$e->{dir}/lines", qq({"id": "n1"}\n\n{"id": "n2"}\n));
+    my ($lines_code, $lines_text) = $e->run('send', '--to', 'nowhere', '--type', 'T.Cli', '--json-lines', "$e->{dir}/lines");
+    is $lines_code, 65, "$e->{pair}: nor from a file";
+    is_deeply [ $lines_text =~ /^waybill: \Q$e->{dir}\E\/lines(?::(\d+): message "n\d" was refused: .*|: all other lines up to (\d+) were sent: go on behind it)$/mg ], [ 1, undef, 3, undef, undef, 3 ], "$e->{pair}: each is named, and where to go on" or diag $lines_text;
+    like $lines_text, qr/^0 sent$/m, "$e->{pair}: and counted";
     like $text, qr/^waybill: .*nowhere/m, "$e->{pair}: with the reason";
 }
 

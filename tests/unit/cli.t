@@ -54,10 +54,21 @@ endpoints = (
     transport = { plugin = "queue"; path = "/refused"; }; } );
 END
 
-echo 1..42
+echo 1..48
 run 64 && err 'a verb is missing'; ok $? 'no verb'
 run 64 chek && err 'did you mean "check"?'; ok $? 'unknown verb'
 run 0 help && out 'check' && out 'plugins' && quiet; ok $? 'help'
+run 64 check -c "$work/good.conf" --config "$work/bad.conf" && err "--config is given twice: \"$work/good.conf\" and \"$work/bad.conf\""
+ok $? 'of two that differ nobody knows which was meant'
+run 64 failures retry -c "$work/good.conf" --failure A --failure B && err '--failure is given twice: "A" and "B"'
+ok $? 'nor which failure'
+QUEUE_PASSWORD=swordfish run 0 check -c "$work/good.conf" --config "$work/good.conf"; ok $? 'but of two that are alike'
+for option in '--key k' '--id i' '--header a=b'; do
+    # shellcheck disable=SC2086
+    run 64 send -c "$work/good.conf" --to q --type T $option --json-lines /dev/null && err 'not beside --id, --key or --header'
+done
+ok $? 'what each line says for itself is not said for all of them'
+run 0 send --help && out 'a header; may be repeated'; ok $? 'what may be repeated says so'
 run 0 --help && out 'usage: waybill VERB'; ok $? '--help'
 run 0 check --help && out '--config FILE' && out 'usage: waybill check'; ok $? 'check --help'
 run 0 help --json && out '"name": "outbox"' && run 0 help outbox --json && out '"letter": "e"' && out '"argument": "DURATION"' &&
@@ -133,6 +144,23 @@ ok $? 'what holds no entry of a plugin is none'
 printf queue_LTX_wb_plugin >"$work/flat/queue.so"
 WAYBILL_PLUGIN_DIR=$work/nowhere run 78 plugins -c "$work/flat.conf" && out 'unknown kind queue      refused: plugin "'
 ok $? 'what claims to be one is shown with what is wrong with it'
+
+# Who answers has not looked at its endpoints for a while.
+perl -MIO::Socket::INET -e '
+    my $server = IO::Socket::INET->new(Listen => 1, LocalAddr => "127.0.0.1") or die "listen: $@\n";
+    open my $file, ">", "$ARGV[0].new" or die "$ARGV[0]: $!\n";
+    print $file $server->sockport;
+    close $file;
+    rename "$ARGV[0].new", $ARGV[0];
+    my $client = $server->accept or die "accept: $!\n";
+    while (<$client>) { last if /^\r\n/ }
+    my $answer = q({"version": "1", "state": "running", "started": "then", "age_seconds": 31, "stale": true, "endpoints": []});
+    print $client "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: ", length $answer, "\r\n\r\n", $answer;
+' "$work/port" &
+while [ ! -s "$work/port" ] && kill -0 $! 2>/dev/null; do sleep 0.05; done
+{ printf 'http = { listen = "127.0.0.1:%s"; };\n' "$(cat "$work/port")"; cat "$work/good.conf"; } >"$work/status.conf"
+run 75 status -c "$work/status.conf" && out 'waybill 1: running, since then' && out 'nobody has looked at them for 31 s'
+ok $? 'a status that nobody keeps is no good one'
 
 QUEUE_PASSWORD=swordfish; export QUEUE_PASSWORD
 run 64 conformance && err 'conformance'; ok $? 'conformance without a kit'

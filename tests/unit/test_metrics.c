@@ -432,6 +432,20 @@ static void test_status(void **state)
     assert_int_equal(json_integer_value(json_object_get(json_object_get(first, "workers"), "missing")), 1);
     assert_int_equal(json_integer_value(json_object_get(json_object_get(first, "pending"), "rows")), 5);
     assert_true(json_is_null(json_object_get(json_array_get(endpoints, 1), "pending")));
+    assert_true(json_is_false(json_object_get(status, "stale")));
+    json_decref(status);
+}
+
+/* The state is that of back then. */
+static void test_status_of_old(void **state)
+{
+    (void)state;
+    const int64_t age = overview.age;
+    overview.age = WB_STATUS_OLDEST + WB_SECOND;
+    json_t *status = wb_status_json(&overview);
+    overview.age = age;
+    assert_true(json_is_true(json_object_get(status, "stale")));
+    assert_int_equal(json_integer_value(json_object_get(status, "age_seconds")), 31);
     json_decref(status);
 }
 
@@ -582,6 +596,7 @@ int main(void)
         cmocka_unit_test_setup(test_which_number_is_told, set_up),
         cmocka_unit_test_setup(test_sums_that_are_large, set_up),
         cmocka_unit_test_setup(test_status, set_up),
+        cmocka_unit_test_setup(test_status_of_old, set_up),
         cmocka_unit_test_setup(test_reasons_that_are_no_text, set_up),
         cmocka_unit_test_setup(test_alive_and_ready, set_up),
         cmocka_unit_test_setup(test_answers, set_up),
