@@ -63,15 +63,21 @@ static void tell(wb_gauge *g, const wb_pipeline *p, const char *reason)
                  { "rows", rows }, { "parked", parked }, { "after_seconds", age });
 }
 
+void wb_gauge_note(wb_gauge *g, const wb_pipeline *p, const wb_backlog *b)
+{
+    const int64_t age = b->oldest ? wb_pipeline_now(p) - wb_batch_number_time(b->oldest) : 0;
+    atomic_store(&g->rows, b->rows[WB_ROW_OPERATIONS]);
+    atomic_store(&g->parked, b->rows[WB_ROW_PARKED]);
+    atomic_store(&g->age, age > 0 ? age : 0);
+    atomic_store(&g->is_known, 1);
+}
+
 void wb_gauge_take(wb_gauge *g, const wb_pipeline *p, wb_storage_session *storage, const wb_backlog *b,
                    int64_t interval, const char *reason)
 {
     char text[1300] = "";
-    int64_t age = b->oldest ? wb_pipeline_now(p) - wb_batch_number_time(b->oldest) : 0;
-    int late = is_late(p, b, age, interval, atomic_load(&g->is_late));
-    atomic_store(&g->rows, b->rows[WB_ROW_OPERATIONS]);
-    atomic_store(&g->parked, b->rows[WB_ROW_PARKED]);
-    atomic_store(&g->age, age > 0 ? age : 0);
+    wb_gauge_note(g, p, b);
+    int late = is_late(p, b, atomic_load(&g->age), interval, atomic_load(&g->is_late));
     if (atomic_exchange(&g->is_late, late) == late)
         return;
     if (late && b->most_tried && (b->tries >= WB_GAUGE_ROUNDS || !*reason))

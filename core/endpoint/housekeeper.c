@@ -34,12 +34,17 @@ static int is_lost(int result)
     return result == WB_NOT_CONNECTED || result == WB_IN_DOUBT;
 }
 
+static int count_backlog(wb_housekeeper *keeper, wb_storage_session *storage, wb_backlog *ret_backlog)
+{
+    wb_error ignored = { 0 };
+    return wb_backlog_look(keeper->pipeline, storage, UINT64_MAX, GAUGED_MAX, ret_backlog, &ignored) == WB_OK;
+}
+
 /* What the round met last is why something is left. */
 static void look_at_backlog(wb_housekeeper *keeper, wb_storage_session *storage, const wb_error *met)
 {
     wb_backlog backlog;
-    wb_error ignored = { 0 };
-    if (wb_backlog_look(keeper->pipeline, storage, UINT64_MAX, GAUGED_MAX, &backlog, &ignored) == WB_OK)
+    if (count_backlog(keeper, storage, &backlog))
         wb_gauge_take(&keeper->gauge, keeper->pipeline, storage, &backlog, keeper->interval, met->text);
 }
 
@@ -122,6 +127,19 @@ void wb_housekeeper_round(wb_housekeeper *keeper)
         p->persistence_ops->close(storage);
 }
 
+/* Whoever watches a process that is started again and again, before its first round, is to see what waits all the same. */
+static void look_first(wb_housekeeper *keeper)
+{
+    wb_storage_session *storage = NULL;
+    wb_error error = { 0 };
+    wb_backlog backlog;
+    if (open_storage(keeper, &storage, &error) != WB_OK)
+        return;
+    if (count_backlog(keeper, storage, &backlog))
+        wb_gauge_note(&keeper->gauge, keeper->pipeline, &backlog);
+    keeper->pipeline->persistence_ops->close(storage);
+}
+
 /* @return whether to go on. */
 static int wait_for_round(wb_housekeeper *keeper, int64_t until)
 {
@@ -138,6 +156,7 @@ static void *housekeeper_main(void *argument)
 {
     wb_housekeeper *keeper = argument;
     int64_t next = wb_clock_monotonic() + keeper->interval;
+    look_first(keeper);
     while (wait_for_round(keeper, next)) {
         next = wb_clock_monotonic() + keeper->interval;
         wb_housekeeper_round(keeper);
@@ -145,6 +164,7 @@ static void *housekeeper_main(void *argument)
             next = wb_clock_monotonic() + AWAY_PAUSE;
     }
     wb_waiter_leave(&keeper->database);
+    atomic_store(&keeper->gauge.is_known, 0);
     atomic_store(&keeper->ended, 1);
     return NULL;
 }

@@ -24,8 +24,8 @@ static void take_breakers(const wb_pipeline *p, wb_vitals *v)
 
 static void take_backlog(const wb_gauge *gauge, wb_vitals *v)
 {
-    v->has_backlog = gauge != NULL;
-    if (!gauge)
+    v->has_backlog = gauge && atomic_load(&gauge->is_known);
+    if (!v->has_backlog)
         return;
     v->pending_rows = atomic_load(&gauge->rows);
     v->parked_rows = atomic_load(&gauge->parked);

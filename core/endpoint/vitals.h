@@ -28,7 +28,7 @@ typedef struct wb_vitals {
     int is_limited;        /* attempts fail in a row, and are made one at a time */
     uint64_t limitings;    /* how often that began */
     int is_open[WB_VITALS_BREAKERS];
-    int has_backlog;       /* it has an outbox, and is running: the next three are known */
+    int has_backlog;       /* it has an outbox, its housekeeper is at work and has looked: the next three are known */
     uint64_t pending_rows, parked_rows;
     int64_t oldest_age;    /* ns: of the oldest pending row; 0: there is none */
     int has_store;         /* of delayed messages */

@@ -153,6 +153,19 @@ SKIP: {
 }
 delete $ENV{WAYBILL_PERIOD};
 
+# ---- what an earlier process left --------------------------------------------------------------
+my $left = Endpoint->new('sqlite+sqlite', name => 'left', concurrency => 1, retries => 0, outbox => 'enabled = true; cleanup_interval = "1s"; sweep_after = "1s";', top => qq(http = { listen = "127.0.0.1:$port"; };\n));
+$left->install;
+$left->start;
+$left->send('left', { id => 'parked', do => 'send nowhere T.Out x' });
+$left->wait_for('what cannot be sent is parked', sub { (metric('waybill_parked_rows{endpoint="left"}') // '') eq 1 });
+is $left->stop, 0, 'it stops';
+$left->configure(outbox => 'enabled = true; cleanup_interval = "1h"; sweep_after = "1h";');
+$left->start;
+$left->wait_for('the next one tells of it long before its first round', sub { (metric('waybill_parked_rows{endpoint="left"}') // '') eq 1 }, 20);
+is decode_json((ask('/status'))[1])->{endpoints}[0]{pending}{parked}, 1, 'as JSON, too';
+is $left->stop, 0, 'it stops';
+
 # ---- a place that is taken ---------------------------------------------------------------------
 my $taken = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1', LocalPort => $port, ReuseAddr => 1) or die "listen: $@\n";
 ($code, $text) = $e->run('run');

@@ -115,7 +115,9 @@ static void test_backlog_is_late(void **state)
     char text[40];
     (void)state;
     wb_log_set_writer(write_line, NULL);
+    assert_false(atomic_load(&g.is_known));
     assert_gauged(&g, backlog_of(0, 0, 0, 0), 0, NULL, "");
+    assert_true(atomic_load(&g.is_known));
     assert_gauged(&g, backlog_of(5, 230 * WB_SECOND, 1, 2), 0, NULL, "");
     assert_gauged(&g, backlog_of(5, 250 * WB_SECOND, 0, 0), 1, "reason=\"the broker is away\"",
                   "operations stay pending: 5 rows, the oldest for 4 min");
