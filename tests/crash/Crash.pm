@@ -180,14 +180,18 @@ sub reap {    # forget processes that ended; how they ended is in {ends}
     return scalar @left;
 }
 
-sub wait_for {    # poll until the condition holds; false when $seconds have passed
+# Poll until the condition holds; false when $seconds have passed. Whoever looks for longer than he rests takes the processor
+# from what he waits for.
+sub wait_for {
     my ($self, $seconds, $condition, $pause) = @_;
     my $end = time + $seconds;
-    while (!$condition->()) {
+    while (1) {
+        my $began = time;
+        return 1 if $condition->();
         return 0 if time > $end;
-        sleep($pause || 0.02);
+        my ($least, $took) = ($pause || 0.02, time - $began);
+        sleep($took > 1 ? 1 : $took > $least ? $took : $least);
     }
-    return 1;
 }
 
 sub log_says {    # whether a line of the endpoint's log holds the text
