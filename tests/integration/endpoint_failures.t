@@ -181,7 +181,7 @@ sub check_export {
     is_deeply [ -l "$file.link" ? 'a link' : '', Endpoint::read_file($file), (stat $file)[2] & 0777 ], [ 'a link', (grep { /"id":"out"/ } @lines)[0] . "\n", 0600 ], "$e->{pair}: which stays, and the file is its owner's";
     symlink '/dev/full', "$file.full" or die "symlink: $!\n";
     is((failures($e, 'export', '--id', 'out', '--file', "$file.full"))[0], 74, "$e->{pair}: a device is written in its place");
-    Endpoint::write_file($file, map { "$_\n" } @lines);
+    Endpoint::write_file($file, join '', map { "$_\n" } @lines);
     is((failures($e, 'export', '--id', 'out'))[1], (grep { /"id":"out"/ } @lines)[0] . "\n", "$e->{pair}: one, to standard output");
     is(join(' ', map { $_->{outcome} } @{ json($e, 'import', '--file', $file) }), join(' ', ('left alone') x $count), "$e->{pair}: what is there is left alone");
     my ($one) = @{ json($e, 'show', '--id', 'out') };
