@@ -9,6 +9,7 @@
 #include "core/base/crash.h"
 #include "core/base/log.h"
 #include "core/message/ids.h"
+#include "core/plugin/instance.h"
 
 /* Other processes of the endpoint store, too. */
 #define LOOK_EVERY (1 * WB_SECOND)
@@ -59,7 +60,7 @@ static int open_storage(wb_poller *poller, wb_error *error)
     wb_pipeline *p = poller->pipeline;
     if (poller->storage)
         return WB_OK;
-    int r = p->persistence_ops->open(p->persistence, &poller->storage, error);
+    int r = wb_persistence_open(p->persistence_ops, p->persistence, &poller->storage, error);
     error->result = r;
     if (r != WB_OK && !poller->only_drains)
         wb_waiter_missed(&poller->database, error, wb_clock_monotonic());
@@ -72,7 +73,7 @@ static int open_outlet(wb_poller *poller, wb_error *error)
     if (poller->outlet.session)
         return WB_OK;
     poller->outlet = (wb_outlet){ .pipeline = p, .patience = PATIENCE };
-    return p->transport_ops->open(p->transport, WB_SESSION_SEND, 0, &poller->outlet.session, error);
+    return wb_transport_open(p->transport_ops, p->transport, WB_SESSION_SEND, 0, &poller->outlet.session, error);
 }
 
 /* What was sent is gone; what is in hand, and was not, is the others' at once, not when the lease ends. */

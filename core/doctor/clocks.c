@@ -5,6 +5,7 @@
 
 #include "core/base/clock.h"
 #include "core/config/units.h"
+#include "core/plugin/instance.h"
 
 #define REMEDY "have both keep time by NTP: timedatectl set-ntp true (systemd-timesyncd, or chrony), on the host that is wrong"
 
@@ -34,7 +35,7 @@ int wb_clocks_compare(const wb_persistence_ops *ops, wb_persistence *persistence
     int64_t wall = 0;
     if (!WB_HAS(ops, wb_persistence_ops, clock))
         return WB_OK;
-    int r = ops->open(persistence, &session, error);
+    int r = wb_persistence_open(ops, persistence, &session, error);
     if (r != WB_OK)
         return r;
     const int64_t before = wb_clock_wall();

@@ -268,9 +268,9 @@ static void look_at_positions(visit *v)
     wb_error error = { 0 };
     if (!w->positions || !v->is_verified)
         return;
-    int r = w->persistence_ops->open(w->persistence, &storage, &error);
+    int r = wb_persistence_open(w->persistence_ops, w->persistence, &storage, &error);
     if (r == WB_OK)
-        r = w->transport_ops->open(w->transport, WB_SESSION_SEND, 0, &transport, &error);
+        r = wb_transport_open(w->transport_ops, w->transport, WB_SESSION_SEND, 0, &transport, &error);
     if (r == WB_OK)
         r = wb_positions_check(w, storage, transport, 1, &error);
     if (r != WB_OK)

@@ -231,9 +231,9 @@ int wb_endpoint_check_positions(wb_endpoint *e, int all, wb_error *error)
     wb_transport_session *transport = NULL;
     if (!p->positions)
         return WB_OK;
-    int r = p->persistence_ops->open(p->persistence, &storage, error);
+    int r = wb_persistence_open(p->persistence_ops, p->persistence, &storage, error);
     if (r == WB_OK)
-        r = p->transport_ops->open(p->transport, WB_SESSION_SEND, 0, &transport, error);
+        r = wb_transport_open(p->transport_ops, p->transport, WB_SESSION_SEND, 0, &transport, error);
     if (r == WB_OK)
         r = wb_positions_check(p, storage, transport, all, error);
     if (transport)
@@ -247,7 +247,7 @@ int wb_endpoint_open_dedup_store(wb_endpoint *e, wb_storage_session **ret_sessio
 {
     const wb_pipeline *p = &e->pipeline;
     *ret_session = NULL;
-    return say_store(p->apart_ops->open(p->apart, ret_session, error), error);
+    return say_store(wb_persistence_open(p->apart_ops, p->apart, ret_session, error), error);
 }
 
 const char *wb_endpoint_dedup_store_schema(wb_endpoint *e)
@@ -263,7 +263,7 @@ int wb_endpoint_reset_positions(wb_endpoint *e, size_t *ret_count, wb_error *err
     *ret_count = 0;
     if (!p->positions)
         return WB_OK;
-    int r = p->persistence_ops->open(p->persistence, &storage, error);
+    int r = wb_persistence_open(p->persistence_ops, p->persistence, &storage, error);
     if (r != WB_OK)
         return r;
     r = p->persistence_ops->forget_positions(storage, ret_count, error);
@@ -625,13 +625,14 @@ const wb_origin *wb_endpoint_origin(const wb_endpoint *e)
 
 int wb_endpoint_open_sender(wb_endpoint *e, wb_transport_session **ret_session, wb_error *error)
 {
-    return e->pipeline.transport_ops->open(e->pipeline.transport, WB_SESSION_SEND, 0, ret_session, error);
+    const wb_pipeline *p = &e->pipeline;
+    return wb_transport_open(p->transport_ops, p->transport, WB_SESSION_SEND, 0, ret_session, error);
 }
 
 int wb_endpoint_open_storage(wb_endpoint *e, wb_storage_session **ret_storage, wb_error *error)
 {
     wb_pipeline *p = &e->pipeline;
-    int r = p->persistence_ops->open(p->persistence, ret_storage, error);
+    int r = wb_persistence_open(p->persistence_ops, p->persistence, ret_storage, error);
     return r == WB_OK ? wb_pipeline_ask_time(p, *ret_storage, error) : r;
 }
 

@@ -6,6 +6,7 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/endpoint/cleaner.h"
+#include "core/plugin/instance.h"
 
 /* Between two looks whether somebody asks for parked operations. */
 #define LOOK_EVERY (1 * WB_SECOND)
@@ -65,7 +66,7 @@ static int sweep(wb_housekeeper *keeper, wb_storage_session *storage, wb_error *
 static int open_storage(wb_housekeeper *keeper, wb_storage_session **ret_storage, wb_error *error)
 {
     wb_pipeline *p = keeper->pipeline;
-    int r = p->persistence_ops->open(p->persistence, ret_storage, error);
+    int r = wb_persistence_open(p->persistence_ops, p->persistence, ret_storage, error);
     /* what is due, and what is old, is so by its clock; where nobody else works, nobody has asked it */
     if (r == WB_OK && (r = wb_pipeline_ask_time(p, *ret_storage, error)) != WB_OK) {
         p->persistence_ops->close(*ret_storage);
@@ -84,7 +85,7 @@ static int clean_up_store(wb_housekeeper *keeper, int64_t until, wb_error *error
 {
     wb_pipeline *p = keeper->pipeline;
     wb_records store = { p->apart_ops, NULL };
-    int r = store.ops->open(p->apart, &store.session, error);
+    int r = wb_persistence_open(store.ops, p->apart, &store.session, error);
     if (r == WB_OK)
         r = wb_clean_up_store(p, &store, keeper->retention, &keeper->cleaning, until, error);
     if (store.session)

@@ -14,6 +14,7 @@
 #include "core/message/ids.h"
 #include "core/pipeline/unconfirmed.h"
 #include "core/pipeline/window.h"
+#include "core/plugin/instance.h"
 #include "core/recover/attempts.h"
 #include "core/recover/parked.h"
 
@@ -140,7 +141,7 @@ static int open_outlet(round *r)
     if (r->outlet.session)
         return WB_OK;
     r->outlet = (wb_outlet){ .pipeline = r->pipeline, .storage = r->storage, .until = r->until };
-    return p->transport_ops->open(p->transport, WB_SESSION_SEND, 0, &r->outlet.session, r->error);
+    return wb_transport_open(p->transport_ops, p->transport, WB_SESSION_SEND, 0, &r->outlet.session, r->error);
 }
 
 static void close_outlet(round *r)

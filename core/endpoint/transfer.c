@@ -10,6 +10,7 @@
 #include "core/base/crash.h"
 #include "core/base/log.h"
 #include "core/message/incoming.h"
+#include "core/plugin/instance.h"
 
 #define BATCH 100
 #define LOOK WB_SECOND               /* how long the next message is waited for */
@@ -211,7 +212,7 @@ int wb_transfer_run(wb_endpoint *from, wb_endpoint *to, wb_transferred *transfer
     transfer t = { .from = wb_endpoint_pipeline(from), .to = p, .done = transferred, .error = error };
     t.outlet = (wb_outlet){ .pipeline = p, .is_apart = 1 };
     wb_arena_init(&t.arena, 4096);
-    int r = t.from->transport_ops->open(t.from->transport, WB_SESSION_RECEIVE, BATCH, &t.receiver, error);
+    int r = wb_transport_open(t.from->transport_ops, t.from->transport, WB_SESSION_RECEIVE, BATCH, &t.receiver, error);
     if (r == WB_OK)
         r = wb_endpoint_open_sender(to, &t.outlet.session, error);
     if (r == WB_OK)

@@ -10,6 +10,7 @@
 #include "core/base/crash.h"
 #include "core/pipeline/distrust.h"
 #include "core/pipeline/pace.h"
+#include "core/plugin/instance.h"
 
 #define ARENA_BLOCK (16 * 1024)
 
@@ -90,7 +91,7 @@ int wb_apart_connect(wb_worker *w, wb_error *error)
         wb_waiter_leave(&w->apart.server);
         return WB_NOT_CONNECTED;
     }
-    int r = p->apart_ops->open(p->apart, &w->apart.session, error);
+    int r = wb_persistence_open(p->apart_ops, p->apart, &w->apart.session, error);
     wb_tally_note(&w->tally, WB_TALLY_OPENED_STORE, r == WB_OK);
     if (wb_distrust_apart_waits(w, r, error))
         r = WB_NOT_CONNECTED;

@@ -11,6 +11,7 @@
 #include "core/pipeline/distrust.h"
 #include "core/pipeline/pace.h"
 #include "core/pipeline/stages.h"
+#include "core/plugin/instance.h"
 
 static void close_transport(wb_worker *w)
 {
@@ -60,8 +61,8 @@ static int open_transport(wb_worker *w, wb_error *error)
     wb_transport_session *session = NULL;
 
     w->prefetch = choose_prefetch(w);
-    int r = p->transport_ops->open(p->transport, WB_SESSION_RECEIVE | WB_SESSION_SEND, w->prefetch,
-                                   &session, error);
+    int r = wb_transport_open(p->transport_ops, p->transport, WB_SESSION_RECEIVE | WB_SESSION_SEND, w->prefetch,
+                              &session, error);
     if (r != WB_OK)
         return r;
     pthread_mutex_lock(&w->transport_lock);
@@ -77,7 +78,7 @@ static int open_storage(wb_worker *w, wb_error *error)
 {
     wb_pipeline *p = w->pipeline;
     w->storage_used = 0;
-    int r = p->persistence_ops->open(p->persistence, &w->storage, error);
+    int r = wb_persistence_open(p->persistence_ops, p->persistence, &w->storage, error);
     if (r == WB_OK && (r = wb_pipeline_ask_time(p, w->storage, error)) != WB_OK)
         close_storage(w);
     wb_tally_note(&w->tally, WB_TALLY_OPENED_DATABASE, r == WB_OK);

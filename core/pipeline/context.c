@@ -13,6 +13,7 @@
 #include "core/message/text.h"
 #include "core/pipeline/call.h"
 #include "core/pipeline/context.h"
+#include "core/plugin/instance.h"
 
 static wb_item *item_of_cause(const wb_call *call, const wb_message *cause)
 {
@@ -36,7 +37,7 @@ static int open_immediate(wb_call *call, wb_outlet **ret_outlet)
     if (w->immediate.session)
         return WB_OK;
     w->immediate = (wb_outlet){ .pipeline = p, .beat = &w->beat, .is_apart = 1 };
-    int r = p->transport_ops->open(p->transport, WB_SESSION_SEND, 0, &w->immediate.session, call->error);
+    int r = wb_transport_open(p->transport_ops, p->transport, WB_SESSION_SEND, 0, &w->immediate.session, call->error);
     call->error->result = r;
     return r;
 }

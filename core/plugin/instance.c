@@ -61,6 +61,35 @@ int wb_observer_create(const wb_plugin *plugin, const wb_host *host, const wb_en
     return r;
 }
 
+/* What a plugin leaves behind when it fails may be closed already. */
+static int conclude_open(const char *kind, int result, const void *session, wb_error *error)
+{
+    if (result != WB_OK || session)
+        return result;
+    return wb_error_set(error, WB_FATAL, WB_CAUSE_OTHER, 0,
+                        "the %s says that it opened a session, but made none: that is an error of the plugin", kind);
+}
+
+int wb_transport_open(const wb_transport_ops *ops, wb_transport *transport, uint32_t purpose, uint32_t prefetch,
+                      wb_transport_session **ret_session, wb_error *error)
+{
+    wb_transport_session *made = NULL;
+    int r = ops->open(transport, purpose, prefetch, &made, error);
+    if ((r = conclude_open("transport", r, made, error)) == WB_OK)
+        *ret_session = made;
+    return r;
+}
+
+int wb_persistence_open(const wb_persistence_ops *ops, wb_persistence *persistence, wb_storage_session **ret_session,
+                        wb_error *error)
+{
+    wb_storage_session *made = NULL;
+    int r = ops->open(persistence, &made, error);
+    if ((r = conclude_open("persistence", r, made, error)) == WB_OK)
+        *ret_session = made;
+    return r;
+}
+
 int wb_persistence_keep_delayed(const wb_plugin *plugin, wb_persistence *persistence, int32_t mode, wb_error *error)
 {
     const wb_persistence_ops *ops = plugin->ops;

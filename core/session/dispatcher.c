@@ -12,6 +12,7 @@
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/base/thread.h"
+#include "core/plugin/instance.h"
 
 /* Operations of one window. */
 #define WINDOW_MAX 1000
@@ -114,7 +115,7 @@ static int open_outlet(wb_dispatcher *d, wb_error *error)
     if (d->outlet.session)
         return WB_OK;
     d->outlet = (wb_outlet){ .pipeline = d->pipeline };
-    int r = p->transport_ops->open(p->transport, WB_SESSION_SEND, 0, &d->outlet.session, error);
+    int r = wb_transport_open(p->transport_ops, p->transport, WB_SESSION_SEND, 0, &d->outlet.session, error);
     wb_waiter_note(&d->broker, r, error, wb_clock_monotonic());
     return r;
 }
@@ -124,7 +125,7 @@ static int open_storage(wb_dispatcher *d, wb_error *error)
     const wb_pipeline *p = d->pipeline;
     if (d->storage)
         return WB_OK;
-    int r = p->persistence_ops->open(p->persistence, &d->storage, error);
+    int r = wb_persistence_open(p->persistence_ops, p->persistence, &d->storage, error);
     wb_waiter_note(&d->database, r, error, wb_clock_monotonic());
     return r;
 }

@@ -7,6 +7,7 @@
 
 #include "core/base/arena.h"
 #include "core/base/clock.h"
+#include "core/plugin/instance.h"
 
 /* Whoever would wait longer would wait for ever. */
 #define LONGEST (24 * 3600 * WB_SECOND)
@@ -67,7 +68,7 @@ int wb_place_open_storage(wb_pool *pool, wb_place *place, wb_error *error)
     wb_pipeline *p = pool->pipeline;
     if (place->storage)
         return WB_OK;
-    int r = p->persistence_ops->open(p->persistence, &place->storage, error);
+    int r = wb_persistence_open(p->persistence_ops, p->persistence, &place->storage, error);
     if (r == WB_OK)
         r = wb_pipeline_ask_time(p, place->storage, error);
     if (r != WB_OK)
@@ -81,7 +82,7 @@ int wb_place_open_outlet(wb_pool *pool, wb_place *place, wb_error *error)
     if (place->outlet.session)
         return WB_OK;
     place->outlet = (wb_outlet){ .pipeline = p };
-    return p->transport_ops->open(p->transport, WB_SESSION_SEND, 0, &place->outlet.session, error);
+    return wb_transport_open(p->transport_ops, p->transport, WB_SESSION_SEND, 0, &place->outlet.session, error);
 }
 
 void wb_place_drop_storage(wb_pool *pool, wb_place *place)

@@ -7,6 +7,7 @@
 #include "core/base/crash.h"
 #include "core/base/log.h"
 #include "core/pipeline/worker.h"
+#include "core/plugin/instance.h"
 
 /* Of who waits for the turn: so long nobody sends when the process that had it dies. */
 #define TURN_EVERY (250 * WB_MILLISECOND)
@@ -45,7 +46,7 @@ static int open_storage(wb_written_relay *relay, wb_error *error)
     wb_pipeline *p = relay->pipeline;
     if (relay->storage)
         return WB_OK;
-    int r = p->persistence_ops->open(p->persistence, &relay->storage, error);
+    int r = wb_persistence_open(p->persistence_ops, p->persistence, &relay->storage, error);
     wb_waiter_note(&relay->database, r, error, wb_clock_monotonic());
     return r;
 }
@@ -56,7 +57,7 @@ static int open_outlet(wb_written_relay *relay, wb_error *error)
     if (relay->outlet.session)
         return WB_OK;
     relay->outlet = (wb_outlet){ .pipeline = p, .patience = PATIENCE };
-    int r = p->transport_ops->open(p->transport, WB_SESSION_SEND, 0, &relay->outlet.session, error);
+    int r = wb_transport_open(p->transport_ops, p->transport, WB_SESSION_SEND, 0, &relay->outlet.session, error);
     wb_waiter_note(&relay->broker, r, error, wb_clock_monotonic());
     return r;
 }

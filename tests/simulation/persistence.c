@@ -19,6 +19,8 @@
 
 /* How long a claim held by somebody else is waited for. */
 #define LOCK_TIMEOUT (10 * WB_SECOND)
+/* What an open that fails leaves behind: whoever closes it, or uses it, dies. */
+#define NOBODYS ((wb_storage_session *)UINTPTR_MAX)
 
 static int is_loss(int result)
 {
@@ -79,6 +81,7 @@ static int persistence_open(wb_persistence *p, wb_storage_session **ret, wb_erro
     sim_fault fault = sim_fault_draw(SIM_CALL_OPEN_STORAGE);
     if (p->endpoint >= SIM_ENDPOINTS_MAX && sim_outage_is_on(SIM_STORE_DOWN))
         fault = (sim_fault){ WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0 };
+    *ret = NOBODYS;
     if (fault.result != WB_OK)
         return sim_fault_fail(error, fault, "persistence.open");
     *ret = sim_database_open(p->endpoint);

@@ -17,6 +17,8 @@
 #define SLOW_SEND (300 * WB_MILLISECOND)
 /* After which the death of a connection is no longer what was sent's. */
 #define LATE (8 * WB_SECOND)
+/* What an open that fails leaves behind: whoever closes it, or uses it, dies. */
+#define NOBODYS ((wb_transport_session *)UINTPTR_MAX)
 
 static const sim_fault loss = { WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0 };
 
@@ -50,6 +52,7 @@ static int transport_open(wb_transport *t, uint32_t purpose, uint32_t prefetch,
 {
     sim_step("transport.open");
     sim_fault fault = sim_fault_draw(SIM_CALL_OPEN_TRANSPORT);
+    *ret = NOBODYS;
     if (fault.result != WB_OK)
         return sim_fault_fail(error, fault, "transport.open");
     *ret = sim_broker_open(t->endpoint, purpose, prefetch);

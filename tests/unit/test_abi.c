@@ -401,6 +401,57 @@ static void test_create(void **state)
                   "plugin \"dumb\" was not created, with a result that is no class (-1): that is an error of the plugin");
 }
 
+/* ---- open() ---- */
+
+static int open_transport(wb_transport *transport, uint32_t purpose, uint32_t prefetch,
+                          wb_transport_session **ret_session, wb_error *error)
+{
+    const answer *as = (const answer *)transport;
+    assert_int_equal(purpose, WB_SESSION_SEND);
+    assert_int_equal(prefetch, 7);
+    if (as->is_made)
+        *ret_session = (wb_transport_session *)&an_instance;
+    return as->reason ? wb_error_set(error, as->result, WB_CAUSE_OTHER, 0, "%s", as->reason) : as->result;
+}
+
+static int open_persistence(wb_persistence *persistence, wb_storage_session **ret_session, wb_error *error)
+{
+    const answer *as = (const answer *)persistence;
+    if (as->is_made)
+        *ret_session = (wb_storage_session *)&an_instance;
+    return as->reason ? wb_error_set(error, as->result, WB_CAUSE_OTHER, 0, "%s", as->reason) : as->result;
+}
+
+/* What fails leaves what the host had. */
+static void expect_opened(answer as, int result, const char *transports, const char *persistences)
+{
+    const wb_transport_ops transport_ops = { .struct_size = sizeof transport_ops, .open = open_transport };
+    const wb_persistence_ops persistence_ops = { .struct_size = sizeof persistence_ops, .open = open_persistence };
+    wb_transport_session *session = NULL;
+    wb_storage_session *storage = NULL;
+    wb_error error = { 0 };
+    int r = wb_transport_open(&transport_ops, (wb_transport *)&as, WB_SESSION_SEND, 7, &session, &error);
+    assert_int_equal(r, result);
+    assert_string_equal(error.text, transports);
+    assert_ptr_equal(session, result == WB_OK ? &an_instance : NULL);
+    wb_error_clear(&error);
+    r = wb_persistence_open(&persistence_ops, (wb_persistence *)&as, &storage, &error);
+    assert_int_equal(r, result);
+    assert_string_equal(error.text, persistences);
+    assert_ptr_equal(storage, result == WB_OK ? &an_instance : NULL);
+}
+
+static void test_open(void **state)
+{
+    (void)state;
+    expect_opened((answer){ WB_OK, 1, NULL }, WB_OK, "", "");
+    expect_opened((answer){ WB_NOT_CONNECTED, 0, "no reply" }, WB_NOT_CONNECTED, "no reply", "no reply");
+    expect_opened((answer){ WB_NOT_CONNECTED, 1, "refused" }, WB_NOT_CONNECTED, "refused", "refused");
+    expect_opened((answer){ WB_OK, 0, NULL }, WB_FATAL,
+                  "the transport says that it opened a session, but made none: that is an error of the plugin",
+                  "the persistence says that it opened a session, but made none: that is an error of the plugin");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -413,6 +464,7 @@ int main(void)
         cmocka_unit_test(test_option_tables),
         cmocka_unit_test(test_defaults_of_plugins),
         cmocka_unit_test(test_create),
+        cmocka_unit_test(test_open),
     };
     return cmocka_run_group_tests_name("abi", tests, NULL, NULL);
 }

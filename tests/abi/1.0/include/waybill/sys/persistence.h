@@ -218,7 +218,7 @@ typedef struct wb_persistence_ops {
      *  transport's verify(). */
     int (*verify)(wb_persistence *persistence, wb_error *error);
 
-    /** Connect. */
+    /** Connect. *ret_session is looked at with WB_OK alone, and is not NULL then. */
     int (*open)(wb_persistence *persistence, wb_storage_session **ret_session, wb_error *error);
     void (*close)(wb_storage_session *session);
 

@@ -200,7 +200,8 @@ typedef struct wb_transport_ops {
     int (*verify)(wb_transport *transport, wb_error *error);
 
     /** Connect. `purpose` is a mask of WB_SESSION_x. The session prefetches at most
-     *  `prefetch` messages (see set_prefetch), 0 where it only sends. */
+     *  `prefetch` messages (see set_prefetch), 0 where it only sends. *ret_session is looked at with WB_OK alone, and
+     *  is not NULL then. */
     int (*open)(wb_transport *transport, uint32_t purpose, uint32_t prefetch,
                 wb_transport_session **ret_session, wb_error *error);
     /** Give back what is unacknowledged, disconnect, free. Never fails. */
