@@ -46,8 +46,8 @@ int wb_clean_up_step(wb_pipeline *p, const wb_records *records, uint64_t before,
     int64_t started = wb_clock_monotonic();
     *ret_deleted = 0;
     int r = records->ops->clean_up(records->session, before, limit, ret_deleted, error);
-    if (*ret_deleted == limit)
-        rest(p, wb_cleaner_pace_step(pace, wb_clock_monotonic() - started), until);
+    if (*ret_deleted)
+        rest(p, wb_cleaner_pace_step(pace, wb_clock_monotonic() - started, *ret_deleted >= limit), until);
     return r;
 }
 
@@ -61,18 +61,18 @@ static int is_kept_out(const wb_records *records, uint64_t before)
     return records->ops->count_records(records->session, 0, before, 1, &left, &ignored) == WB_OK && left;
 }
 
-/* Step by step. An instance that meets others at it is behind like one that is too slow. */
+/* Step by step, until one deletes nothing: a store may take fewer at once than it is asked to. An instance that meets
+ * others at it is behind like one that is too slow. */
 static int delete_old(wb_pipeline *p, const wb_records *records, uint64_t before, wb_cleaner_pace *pace,
                       int64_t until, wb_error *error)
 {
     int goes_on = 1, is_met = 0, r = WB_OK;
     unsigned meetings = 0;
     while (r == WB_OK && goes_on && !p->stop && wb_clock_monotonic() < until) {
-        const size_t limit = pace->step;
         size_t deleted;
         r = wb_clean_up_step(p, records, before, pace, until, &deleted, error);
         wb_tally_add(&p->tally, WB_TALLY_CLEANED, deleted);
-        goes_on = deleted == limit;
+        goes_on = deleted > 0;
         is_met = r == WB_OK && !deleted && is_kept_out(records, before);
         if (is_met && meetings < MEETINGS_MAX) {
             goes_on = 1;
@@ -109,11 +109,12 @@ int wb_clean_up_failures(wb_pipeline *p, wb_storage_session *session, int64_t un
 {
     const wb_failed_ops *ops = p->persistence_ops->interface(session, WB_FAILED_INTERFACE);
     const int64_t before = wb_pipeline_now(p) - p->failures_retention;
-    size_t deleted = FAILURES_STEP;
+    size_t deleted = 1;
     int r = WB_OK;
-    while (ops && r == WB_OK && deleted == FAILURES_STEP && !p->stop && wb_clock_monotonic() < until) {
+    while (ops && r == WB_OK && deleted && !p->stop && wb_clock_monotonic() < until) {
+        deleted = 0;
         r = ops->clean_up(session, before, FAILURES_STEP, &deleted, error);
-        if (deleted == FAILURES_STEP)
+        if (deleted)
             rest(p, FAILURES_REST, until);
     }
     return r;

@@ -24,8 +24,9 @@ typedef struct wb_records {
     wb_storage_session *session;
 } wb_records;
 
-/** Delete as much of what is older than `before` (a batch number) as the pace has it, and rest after
- *  that, if there may be more, no longer than `until`. @return the class of what the persistence says. */
+/** Delete at most as much of what is older than `before` (a batch number) as the pace has it, and rest after
+ *  that, if it was any, no longer than `until`. There may be more unless *ret_deleted is 0. @return the class of what
+ *  the persistence says. */
 int wb_clean_up_step(wb_pipeline *p, const wb_records *records, uint64_t before, wb_cleaner_pace *pace, int64_t until,
                      size_t *ret_deleted, wb_error *error);
 

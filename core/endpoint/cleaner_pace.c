@@ -20,11 +20,11 @@ wb_cleaner_pace wb_cleaner_pace_init(void)
     return (wb_cleaner_pace){ .step = STEP_FIRST, .rest = REST_MOST };
 }
 
-int64_t wb_cleaner_pace_step(wb_cleaner_pace *pace, int64_t took)
+int64_t wb_cleaner_pace_step(wb_cleaner_pace *pace, int64_t took, int is_full)
 {
-    if (took < SHORT && pace->step < STEP_MAX)
+    if (is_full && took < SHORT && pace->step < STEP_MAX)
         pace->step *= 2;
-    else if (took > LONG && pace->step > STEP_MIN)
+    else if (is_full && took > LONG && pace->step > STEP_MIN)
         pace->step /= 2;
     return took * pace->rest;
 }

@@ -20,8 +20,9 @@ typedef struct wb_cleaner_pace {
 
 /** Its beginning: a fortieth of the time. */
 wb_cleaner_pace wb_cleaner_pace_init(void);
-/** A full step took so long, in nanoseconds. @return how long to rest. */
-int64_t wb_cleaner_pace_step(wb_cleaner_pace *pace, int64_t took);
+/** A step took so long, in nanoseconds. One that was not full, because there is no more or because the store deletes no
+ *  more at once, says nothing of how large steps may be. @return how long to rest. */
+int64_t wb_cleaner_pace_step(wb_cleaner_pace *pace, int64_t took, int is_full);
 /** A round ended, `is_behind` if its time was over before the work was. */
 void wb_cleaner_pace_round(wb_cleaner_pace *pace, int is_behind);
 

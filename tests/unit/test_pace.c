@@ -20,7 +20,7 @@ static int64_t clean(wb_cleaner_pace *pace, int64_t each, int64_t fixed, unsigne
     int64_t longest = 0;
     for (unsigned i = 0; i < steps; i++) {
         const int64_t took = fixed + (int64_t)pace->step * each;
-        const int64_t rest = wb_cleaner_pace_step(pace, took);
+        const int64_t rest = wb_cleaner_pace_step(pace, took, 1);
         assert_true(rest >= 3 * took);
         assert_true(rest <= 39 * took);
         longest = took > longest ? took : longest;
@@ -50,12 +50,23 @@ static void test_steps_have_bounds(void **state)
     assert_int_equal(pace.step, 500);
 }
 
+/* A store that deletes less at once than it is asked to, or has no more: the rest follows the time all the same. */
+static void test_part_of_a_step_says_little(void **state)
+{
+    wb_cleaner_pace pace = wb_cleaner_pace_init();
+    (void)state;
+    const size_t step = pace.step;
+    assert_int_equal(wb_cleaner_pace_step(&pace, WB_MILLISECOND, 0), 39 * WB_MILLISECOND);
+    assert_int_equal(wb_cleaner_pace_step(&pace, WB_SECOND, 0), 39 * WB_SECOND);
+    assert_int_equal(pace.step, step);
+}
+
 static void test_what_keeps_up_takes_a_fortieth(void **state)
 {
     wb_cleaner_pace pace = wb_cleaner_pace_init();
     (void)state;
     for (int i = 0; i < 100; i++) {
-        assert_int_equal(wb_cleaner_pace_step(&pace, 10 * WB_MILLISECOND), 390 * WB_MILLISECOND);
+        assert_int_equal(wb_cleaner_pace_step(&pace, 10 * WB_MILLISECOND, 1), 390 * WB_MILLISECOND);
         wb_cleaner_pace_round(&pace, 0);
     }
 }
@@ -86,10 +97,10 @@ static void test_rests_have_bounds(void **state)
     (void)state;
     for (int i = 0; i < 100; i++)
         wb_cleaner_pace_round(&pace, 1);
-    assert_int_equal(wb_cleaner_pace_step(&pace, 10 * WB_MILLISECOND), 30 * WB_MILLISECOND);
+    assert_int_equal(wb_cleaner_pace_step(&pace, 10 * WB_MILLISECOND, 1), 30 * WB_MILLISECOND);
     for (int i = 0; i < 100; i++)
         wb_cleaner_pace_round(&pace, 0);
-    assert_int_equal(wb_cleaner_pace_step(&pace, 10 * WB_MILLISECOND), 390 * WB_MILLISECOND);
+    assert_int_equal(wb_cleaner_pace_step(&pace, 10 * WB_MILLISECOND, 1), 390 * WB_MILLISECOND);
 }
 
 int main(void)
@@ -97,6 +108,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_steps_take_some_milliseconds),
         cmocka_unit_test(test_steps_have_bounds),
+        cmocka_unit_test(test_part_of_a_step_says_little),
         cmocka_unit_test(test_what_keeps_up_takes_a_fortieth),
         cmocka_unit_test(test_what_falls_behind_rests_less),
         cmocka_unit_test(test_rests_have_bounds),

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <waybill/sys/failed.h>
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
@@ -494,6 +495,65 @@ static void test_the_clock_jumps(void **state)
         assert_int_equal(cleaned - before, i && days[i] != days[i - 1] ? 0 : 1);
         cleaned = before;
     }
+}
+
+#define CAP 10
+static size_t old;
+
+/* Servers have limits of their own. */
+static size_t delete_few(void)
+{
+    const size_t deleted = old < CAP ? old : CAP;
+    old -= deleted;
+    cleaned++;
+    return deleted;
+}
+
+static int capped_clean_up(wb_storage_session *s, uint64_t before, size_t limit, size_t *ret_deleted, wb_error *error)
+{
+    (void)s, (void)before, (void)error;
+    assert_true(limit > CAP);
+    *ret_deleted = delete_few();
+    return WB_OK;
+}
+
+static int capped_clean_up_failures(wb_storage_session *s, int64_t before, size_t limit, size_t *ret_deleted,
+                                    wb_error *error)
+{
+    (void)s, (void)before, (void)error;
+    assert_true(limit > CAP);
+    *ret_deleted = delete_few();
+    return WB_OK;
+}
+
+static const void *capped_interface(wb_storage_session *s, const char *name)
+{
+    static const wb_failed_ops ops = { .struct_size = sizeof ops, .clean_up = capped_clean_up_failures };
+    (void)s;
+    return strcmp(name, WB_FAILED_INTERFACE) == 0 ? &ops : NULL;
+}
+
+/* A store that deletes fewer at once than it may is not done: one is that has deleted nothing. */
+static void test_all_that_is_old_goes(void **state)
+{
+    static const wb_persistence_ops ops = { .struct_size = sizeof ops, .clean_up = capped_clean_up, .clock = fake_clock,
+                                            .interface = capped_interface };
+    const wb_records records = { &ops, NULL };
+    wb_error error = { 0 };
+    wb_cleaning cleaning = { .pace = wb_cleaner_pace_init(), .store_pace = wb_cleaner_pace_init() };
+    (void)state;
+    pipeline.persistence_ops = &ops;
+    for (int what = 0; what < 3; what++) {
+        old = 2 * CAP + 5;
+        cleaned = 0;
+        int r = what == 0   ? wb_clean_up(&pipeline, &records, WB_SECOND, &cleaning, WB_NEVER, &error)
+                : what == 1 ? wb_clean_up_store(&pipeline, &records, WB_SECOND, &cleaning, WB_NEVER, &error)
+                            : wb_clean_up_failures(&pipeline, NULL, WB_NEVER, &error);
+        assert_int_equal(r, WB_OK);
+        assert_int_equal(old, 0);
+        assert_int_equal(cleaned, 4); /* and no more */
+    }
+    assert_int_equal(atomic_load(&pipeline.tally.of[WB_TALLY_CLEANED]), 2 * (2 * CAP + 5));
 }
 
 /* Else a delay would be shorter by the time that the answer took. */
@@ -2297,6 +2357,7 @@ int main(void)
         TEST(test_company_passes_no_key),
         TEST(test_a_call_passes_no_key),
         TEST(test_the_clock_jumps),
+        TEST(test_all_that_is_old_goes),
         TEST(test_a_slow_answer_makes_nothing_early),
         TEST(test_the_number_of_a_parked_row),
         TEST(test_a_row_is_parked_once),

@@ -100,7 +100,7 @@ typedef struct wb_failed_ops {
     int (*list)(wb_storage_session *session, const wb_failed_filter *filter, wb_failed_fn visit, void *argument,
                 wb_error *error);
     /** Delete at most `limit` of those that do not wait (WB_FAILED_WAITS) and changed last before then, longest ago first.
-     *  Outside of a transaction only. */
+     *  Called again until *ret_deleted is 0. Outside of a transaction only. */
     int (*clean_up)(wb_storage_session *session, int64_t before, size_t limit, size_t *ret_deleted, wb_error *error);
 } wb_failed_ops;
 

@@ -283,7 +283,8 @@ typedef struct wb_persistence_ops {
 
     /** Delete at most `limit` deduplication records with a batch number below `before`
      *  whose operations are dispatched, unless another instance is cleaning up.
-     *  *ret_deleted says how many, so that the host can pace. */
+     *  *ret_deleted says how many, so that the host can pace. Fewer than `limit` is not the last of them: the host
+     *  calls again until it is 0. */
     int (*clean_up)(wb_storage_session *session, uint64_t before, size_t limit,
                     size_t *ret_deleted, wb_error *error);
 
