@@ -36,14 +36,19 @@ static int commit_claiming(wb_client *client, uint64_t batch, const char *operat
     return client->ops->commit(client->session, &commit, &client->error);
 }
 
-/* A whole session. */
-static int commits_late(wb_client *client, uint64_t batch, const char *operations)
+/* A whole session, which began under that number. */
+static int commits_later(wb_client *client, uint64_t begun, uint64_t batch, const char *operations)
 {
     const wb_claim claim = WB_CLAIM(ID);
-    int r = wb_client_begin(client, batch, NULL, 0);
+    int r = wb_client_begin(client, begun, NULL, 0);
     return wb_client_check(client, r, WB_OK, "begin without a claim")
                ? commit_claiming(client, batch, operations, &claim, 1)
                : r;
+}
+
+static int commits_late(wb_client *client, uint64_t batch, const char *operations)
+{
+    return commits_later(client, batch, batch, operations);
 }
 
 static int is_refused(wb_client *client, int result)
@@ -65,11 +70,12 @@ static int finds(wb_client *client, uint64_t owner)
 
 /* ---- one after the other ----------------------------------------------------------------- */
 
+/* However long it was open: the number is of its commit. */
 static void committed_with_all(wb_kit *kit)
 {
     wb_client *a = wb_client_open(kit, 0), *b = wb_client_open(kit, 0);
     if (!a || !b || !finds(a, 0) ||
-        !wb_client_check(a, commits_late(a, WB_BATCH(1), PENDING), WB_OK, "commit with a claim"))
+        !wb_client_check(a, commits_later(a, WB_BATCH(0), WB_BATCH(1), PENDING), WB_OK, "commit with a claim"))
         return;
     finds(a, WB_BATCH(1));
     finds(b, WB_BATCH(1));

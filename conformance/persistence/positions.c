@@ -121,15 +121,18 @@ static void lower_moves_nothing(wb_kit *kit)
     FINDS(a, "orders/0", 10, WB_BATCH(1));
 }
 
+/* With the commit; or later, when a handler had committed it: by a transaction that began under another number. */
 static void set_back_in_part(wb_kit *kit)
 {
     wb_client *a = open_empty(kit, 0);
     wb_position to = PARTITION("orders/0", 20);
-    const wb_position part = { "orders/0", 8, 14, 0, WB_BATCH(2) };
+    const wb_position part = { "orders/0", 8, 14, 0, WB_BATCH(2) }, less = { "orders/0", 8, 12, 0, WB_BATCH(2) };
     if (!a || !moves(a, WB_BATCH(1), 10) || !begins(a, WB_BATCH(2), &to, 1) ||
-        !wb_client_check(a, commit_back(a, WB_BATCH(2), &part, 1), WB_OK, "commit and set back"))
+        !wb_client_check(a, commit_back(a, WB_BATCH(2), &part, 1), WB_OK, "commit and set back") ||
+        !FINDS(a, "orders/0", 14, WB_BATCH(2)) || !begins(a, WB_BATCH(3), NULL, 0) ||
+        !wb_client_check(a, commit_back(a, WB_BATCH(2), &less, 1), WB_OK, "set back later"))
         return;
-    FINDS(a, "orders/0", 14, WB_BATCH(2));
+    FINDS(a, "orders/0", 12, WB_BATCH(2));
 }
 
 static void set_back_whole(wb_kit *kit)

@@ -48,7 +48,7 @@ static const char *const bugs[] = { "none", "ids_ignore_case", "ids_lose_blanks"
                                     "begun_for_ever", "begun_by_all", "pools", "pools_and_lies",
                                     "gives_back_late", "cleans_up_by_the_first_number", "clean_up_takes_the_empty",
                                     "empty_rest_is_none", "stopped_sweep_stays", "busy_is_done", "endpoints_ignore_case",
-                                    "endpoints_by_their_head", "refuses_names", NULL };
+                                    "endpoints_by_their_head", "refuses_names", "claims_as_begun", NULL };
 enum { NONE, IDS_IGNORE_CASE, IDS_LOSE_BLANKS, IDS_END_AT_NUL, CLAIMS_BY_LOOKING, FORGETS_RELEASED,
        TRUNCATES_OPERATIONS, MARKS_ROLL_BACK, REST_IS_DROPPED, CLEAN_UP_TAKES_PENDING,
        SWEEPS_NEWEST_FIRST, REFUSED_COMMIT_IS_OK, CLOSE_COMMITS, DOUBT_IS_OK, DOUBT_IS_NOTHING,
@@ -64,7 +64,8 @@ enum { NONE, IDS_IGNORE_CASE, IDS_LOSE_BLANKS, IDS_END_AT_NUL, CLAIMS_BY_LOOKING
        WRITTEN_FROM_THE_START, WRITTEN_PAST_THE_LAST, WRITTEN_COUNTS_WHAT_MAY_GO,
        UNINSTALLS_NOTHING, RENAMES_NOTHING, RENAMES_OVER, NOTES_FOR_EVER, BEGUN_FOR_EVER, BEGUN_BY_ALL,
        POOLS, POOLS_AND_LIES, GIVES_BACK_LATE, CLEANS_UP_BY_THE_FIRST_NUMBER, CLEAN_UP_TAKES_THE_EMPTY, EMPTY_REST_IS_NONE,
-       STOPPED_SWEEP_STAYS, BUSY_IS_DONE, ENDPOINTS_IGNORE_CASE, ENDPOINTS_BY_THEIR_HEAD, REFUSES_NAMES };
+       STOPPED_SWEEP_STAYS, BUSY_IS_DONE, ENDPOINTS_IGNORE_CASE, ENDPOINTS_BY_THEIR_HEAD, REFUSES_NAMES,
+       CLAIMS_AS_BEGUN };
 
 #define CLAIMS_MAX 2048
 #define MARKS_MAX 1024
@@ -408,6 +409,22 @@ static int broken_begin(wb_storage_session *session, wb_begin *begin, wb_error *
     return result;
 }
 
+/* All but the row goes by the number that begin() was told: nothing of that batch is given back or set back, and late
+ * claims are its own. The host begins under another number than it commits under here and there. */
+static int commit_as_begun(wb_storage_session *session, wb_commit *commit, uint64_t begun, wb_error *error)
+{
+    ids *late = calloc(1, sizeof *late);
+    withhold(late, commit->claims, commit->claim_count);
+    for (size_t i = 0; i < late->count; i++)
+        late->claims[i].duplicate_of = begun;
+    commit->released_count = commit->position_count = commit->claim_count = 0;
+    int result = base->commit(session, commit, error);
+    if (result == WB_OK && late->count)
+        result = base->remember(session, late->claims, late->count, error);
+    free(late);
+    return result;
+}
+
 static int commit_mangled(wb_storage_session *session, wb_commit *commit, wb_error *error)
 {
     wb_claim *claims = calloc(CLAIMS_MAX, sizeof *claims);
@@ -433,8 +450,10 @@ static int commit_mangled(wb_storage_session *session, wb_commit *commit, wb_err
     int result = WB_OK;
     if (bug == CLAIMS_BY_LOOKING)
         result = claim_in_earnest(session, error);
+    const uint64_t begun = place_of(session)->batch;
     if (result == WB_OK)
-        result = base->commit(session, &mangled, error);
+        result = bug == CLAIMS_AS_BEGUN && begun != mangled.batch ? commit_as_begun(session, &mangled, begun, error)
+                                                                  : base->commit(session, &mangled, error);
     commit->failed_item = mangled.failed_item;
     free(late);
     free(claims);

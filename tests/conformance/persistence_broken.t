@@ -309,6 +309,14 @@ fail endpoints whose names differ in case or at their end are two
 END
 try stores_as_begun <<'END'
 fail of two that park one row one does
+fail claims that were committed are given back under their number, and only those
+fail late: an id that is claimed with the commit is there with it
+fail positions: a commit sets it back to what was not handled
+END
+try claims_as_begun "given back" "late: " "positions: " "park" <<'END'
+fail claims that were committed are given back under their number, and only those
+fail late: an id that is claimed with the commit is there with it
+fail positions: a commit sets it back to what was not handled
 END
 try clock_is_a_year_off "clock" <<'END'
 fail clock() tells the time, within minutes of the host's

@@ -102,8 +102,10 @@ typedef struct wb_begin {
 /** A transaction to commit. Size first, append-only. */
 typedef struct wb_commit {
     size_t struct_size;
-    /** As begin() was told; but a row that is parked anew has a number in the future, and the
-     *  claim that was made for it one of today. */
+    /** What counts for the row of `operations`, `released`, `claims` and `positions`. It may be another one than
+     *  begin() was told, which counts for what begin() claimed and moved: a row that is parked anew has a number in
+     *  the future, and the claim that was made for it one of today; a session commits under a number of that moment;
+     *  and what a handler committed of an earlier batch is made good under that one's number. */
     uint64_t batch;
     /** Operations to store under `batch`, or NULL for none. */
     const void *operations;
