@@ -52,6 +52,10 @@ static void says_the_same_twice(wb_kit *kit)
     wb_kit_check(kit, first.delivery_limit == second.delivery_limit,
                  "a delivery limit of %u, then of %u", first.delivery_limit,
                  second.delivery_limit);
+    wb_kit_check(kit, first.delivery_limit == 0 || first.delivery_limit == WB_LIMIT_UNKNOWN ||
+                          (kit->plugin->capabilities & WB_CAP_DELIVERY_COUNT),
+                 "a delivery limit of %u, and no WB_CAP_DELIVERY_COUNT: the host cannot see it come near",
+                 first.delivery_limit);
     if (first.delivery_limit == WB_LIMIT_UNKNOWN)
         wb_kit_note(kit, "the delivery limit is not known");
     else

@@ -182,6 +182,9 @@ $(unreleased)
 $(unordered)
 fail limits() says the same twice
 END
+judge mute --only "limits()" <<END
+fail limits() says the same twice
+END
 judge uncut <<END
 $(skipped)
 $(undelayed)
