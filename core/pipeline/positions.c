@@ -153,8 +153,12 @@ static int check_duplicates(wb_worker *w, wb_error *error)
         if (is_known && !wb_bug("made_anew"))
             r = check_end(w->pipeline, w->transport, position, error);
     }
-    /* what is in hand stays there: one partition may have no leader, and whether the session is lost it finds itself */
-    return r == WB_NOT_CONNECTED || r == WB_IN_DOUBT ? WB_RETRY : r;
+    if (r != WB_NOT_CONNECTED && r != WB_IN_DOUBT)
+        return r;
+    if (error->cause == WB_CAUSE_SERVER) /* one partition may have no leader: what is in hand stays there */
+        return WB_RETRY;
+    w->transport_broken = 1;
+    return WB_NOT_CONNECTED;
 }
 
 int wb_positions_begin(wb_worker *w, wb_begin *begin, wb_error *error)
