@@ -96,12 +96,20 @@ static int is_shared(const wb_poller *poller)
     return poller->pipeline->mode == WB_MODE_TRANSACTION_SCOPE && !wb_bug("poller_apart");
 }
 
+/* What says so is lost, or of no more use, though a rollback of nothing succeeds. */
+static int close_lost(wb_poller *poller, int result)
+{
+    if (result == WB_NOT_CONNECTED || result == WB_IN_DOUBT || result == WB_FATAL)
+        close_outlet(poller);
+    return result;
+}
+
 static int begin(wb_poller *poller, wb_error *error)
 {
     wb_pipeline *p = poller->pipeline;
     if (!is_shared(poller))
         return WB_OK;
-    int r = p->transport_ops->begin(poller->outlet.session, error);
+    int r = close_lost(poller, p->transport_ops->begin(poller->outlet.session, error));
     return r == WB_OK ? p->persistence_ops->join(poller->storage, p->transport_ops->native(poller->outlet.session),
                                                  error)
                       : r;
@@ -113,7 +121,7 @@ static int commit(wb_poller *poller, wb_error *error)
     if (!is_shared(poller))
         return WB_OK;
     int r = p->persistence_ops->join(poller->storage, NULL, error);
-    return r == WB_OK ? p->transport_ops->commit(poller->outlet.session, error) : r;
+    return r == WB_OK ? close_lost(poller, p->transport_ops->commit(poller->outlet.session, error)) : r;
 }
 
 static void roll_back(wb_poller *poller)

@@ -291,9 +291,16 @@ static int clock_of(wb_storage_session *session, int64_t *ret_wall, wb_error *er
     return WB_OK;
 }
 
+static int join(wb_storage_session *session, void *native, wb_error *error)
+{
+    (void)session, (void)native, (void)error;
+    return WB_OK;
+}
+
 static const wb_persistence_ops persistence_ops = { .struct_size = sizeof persistence_ops,
                                                     .open = open_storage,
                                                     .close = close_storage,
+                                                    .join = join,
                                                     .clock = clock_of,
                                                     .delayed = &delayed_ops };
 
@@ -313,6 +320,40 @@ static void close_transport(wb_transport_session *session)
 {
     (void)session;
     fake_store.transport_open--;
+    fake_store.lost = WB_OK;
+}
+
+static int answer_of_transaction(int answers[8], wb_error *error)
+{
+    if (fake_store.lost != WB_OK)
+        return wb_error_set(error, fake_store.lost, WB_CAUSE_OTHER, 0, "the session is lost");
+    const int answer = next_answer(answers, error);
+    if (answer == WB_NOT_CONNECTED || answer == WB_IN_DOUBT || answer == WB_FATAL)
+        fake_store.lost = answer;
+    return answer;
+}
+
+static int begin_transaction(wb_transport_session *session, wb_error *error)
+{
+    (void)session;
+    return answer_of_transaction(fake_store.begin_answers, error);
+}
+
+static int commit_transaction(wb_transport_session *session, wb_error *error)
+{
+    (void)session;
+    return answer_of_transaction(fake_store.commit_answers, error);
+}
+
+static int roll_back(wb_transport_session *session, wb_error *error)
+{
+    (void)session, (void)error;
+    return WB_OK;
+}
+
+static void *native_of(wb_transport_session *session)
+{
+    return session;
 }
 
 static void copy_header(const wb_operation *operation, const char *name, char *text, size_t size)
@@ -377,7 +418,11 @@ static int send(wb_transport_session *session, wb_operation *const *operations, 
 static const wb_transport_ops transport_ops = { .struct_size = sizeof transport_ops,
                                                 .open = open_transport,
                                                 .close = close_transport,
-                                                .send = send };
+                                                .send = send,
+                                                .begin = begin_transaction,
+                                                .commit = commit_transaction,
+                                                .rollback = roll_back,
+                                                .native = native_of };
 
 /* ---- set-up ---------------------------------------------------------------------------- */
 

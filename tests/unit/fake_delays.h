@@ -66,6 +66,9 @@ typedef struct fake_delays {
     int stop_in_fetch;  /* or of the fetch, begun or not: */
     atomic_int *stop;
     int storage_open, storage_opened, transport_open, transport_opened;
+    /* What the next begins and commits of the transport answer. What begins so that it loses the session loses it until
+     * that is closed, and a rollback succeeds all the same: nothing is open. */
+    int begin_answers[8], commit_answers[8], lost;
     int unheard; /* operations sent to the silent destination */
 } fake_delays;
 

@@ -1172,6 +1172,28 @@ static void test_broker_is_away(void **state)
     assert_false(pipeline.dispatch_breaker.armed);
 }
 
+/* What begins or commits in vain, and loses its session, begins on another one; else it goes on with its own. */
+static void test_session_of_a_transaction_is_lost(void **state)
+{
+    static const int answers[] = { WB_NOT_CONNECTED, WB_IN_DOUBT, WB_FATAL, WB_RETRY, WB_ABORT };
+    (void)state;
+    pipeline.mode = WB_MODE_TRANSACTION_SCOPE;
+    for (int is_commit = 0; is_commit < 2; is_commit++)
+        for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+            const int opened = fake_store.transport_opened, was_open = fake_store.transport_open;
+            (is_commit ? fake_store.commit_answers : fake_store.begin_answers)[0] = answers[i];
+            fake_delays_add("q", "a", fake_store.now);
+            poll_once();
+            assert_int_equal(poller.failures, 1);
+            assert_int_equal(fake_store.transport_open, i >= 3);
+            fake_delays_add("q", "b", fake_store.now);
+            poll_once();
+            assert_int_equal(poller.failures, 0);
+            assert_int_equal(fake_store.row_count, 0);
+            assert_int_equal(fake_store.transport_opened, opened + !was_open + (i < 3));
+        }
+}
+
 static void test_database_is_away(void **state)
 {
     int64_t first;
@@ -1965,6 +1987,7 @@ int main(void)
         EACH(test_many_silences),
         EACH(test_what_is_kept),
         EACH(test_broker_is_away),
+        EACH(test_session_of_a_transaction_is_lost),
         EACH(test_database_is_away),
         EACH(test_remove_fails),
         EACH(test_remove_fails_and_nobody_remembers),
