@@ -182,15 +182,37 @@ static int was_parked_now(const round *r)
     return 0;
 }
 
+/* What the store takes no larger than it is waits without its reason. */
+static int store_parked(const round *r, wb_parked *parked, wb_parking *ret_parking)
+{
+    int result = wb_pipeline_park(r->pipeline, r->storage, parked, r->batch, ret_parking, r->error);
+    if (result != WB_REJECT)
+        return result;
+    parked->reason = "";
+    return wb_pipeline_park(r->pipeline, r->storage, parked, r->batch, ret_parking, r->error);
+}
+
+/* It is no other row's affair. What was confirmed leaves it where it can: a parked row changes as a whole. */
+static int leave_alone(round *r, const wb_mark *remaining, uint32_t tries, const char *refusal)
+{
+    char text[2600];
+    (void)snprintf(text, sizeof text, "%s (%s)", r->error->text, refusal);
+    wb_log_event(WB_LOG_ERROR, "operations stay where they are: the store refuses to park them",
+                 { "endpoint", r->pipeline->endpoint }, { "reason", text });
+    return tries ? WB_OK : mark(r, *remaining);
+}
+
 /* The new row stands before the old one goes: a crash in between sends twice, and loses
  * nothing. The old one goes, too, where another process has parked what it holds. */
 static int park(round *r, const wb_mark *remaining, uint32_t tries, const wb_operation *refused)
 {
     char reason[1200];
     wb_describe_refusal(refused, reason, sizeof reason);
-    const wb_parked parked = { tries, reason, remaining->remaining, remaining->remaining_size };
+    wb_parked parked = { tries + 1, reason, remaining->remaining, remaining->remaining_size };
     wb_parking parking = { 0 };
-    int result = wb_pipeline_park(r->pipeline, r->storage, &parked, r->batch, &parking, r->error);
+    int result = store_parked(r, &parked, &parking);
+    if (result == WB_REJECT)
+        return leave_alone(r, remaining, tries, reason);
     if (result != WB_OK)
         return result;
     r->done.parked += !parking.was_done;
@@ -217,7 +239,7 @@ static int conclude(round *r, const wb_operation_group *groups, uint32_t tries)
     const wb_operation *obstacle = find_obstacle(groups);
     wb_mark remaining = wb_groups_mark(r->batch, groups, &r->encoded);
     r->done.sent += !remaining.remaining;
-    return obstacle ? park(r, &remaining, tries + 1, obstacle) : mark(r, remaining);
+    return obstacle ? park(r, &remaining, tries, obstacle) : mark(r, remaining);
 }
 
 /* What goes where nothing was confirmed a moment ago does not cost this round as long again. */

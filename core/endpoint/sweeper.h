@@ -12,7 +12,8 @@
  *
  * A row whose operations cannot all be dispatched is parked: see core/recover/parked.h. So is one
  * whose destination confirms nothing, after a single window; what else is for that destination is
- * parked without a try, until the next round.
+ * parked without a try, until the next round. One that the store refuses to park, with its reason and
+ * without, stays as it is, but for what was confirmed, and is tried in each round; a line says so.
  */
 #ifndef WB_ENDPOINT_SWEEPER_H
 #define WB_ENDPOINT_SWEEPER_H

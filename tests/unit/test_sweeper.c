@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,8 @@
 
 #include "core/base/buffer.h"
 #include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/base/log.h"
 #include "core/endpoint/housekeeper.h"
 #include "core/endpoint/sweeper.h"
 #include "core/message/ids.h"
@@ -39,6 +42,7 @@ static int opened, closed; /* sessions */
 static int64_t put_due, told; /* when what is put is due; what the transport heard last */
 static int64_t database_behind; /* its clock */
 static uint64_t refused_row; /* has to be there until what it holds is parked */
+static size_t row_max; /* the store takes no larger ones; 0: it takes all */
 
 static row *find(uint64_t number)
 {
@@ -79,8 +83,11 @@ static int mark(wb_storage_session *s, const wb_mark *marks, size_t count, wb_er
     for (size_t i = 0; i < count; i++) {
         row *marked = find(marks[i].batch);
         assert_non_null(marked);
-        assert_null(marks[i].remaining);
-        marked->number = 0;
+        marked->bytes.size = 0;
+        if (marks[i].remaining)
+            wb_buffer_put(&marked->bytes, marks[i].remaining, marks[i].remaining_size);
+        else
+            marked->number = 0;
     }
     return WB_OK;
 }
@@ -93,8 +100,10 @@ static int begin(wb_storage_session *s, wb_begin *begin, wb_error *error)
 
 static int commit(wb_storage_session *s, wb_commit *commit, wb_error *error)
 {
-    (void)s, (void)error;
+    (void)s;
     assert_non_null(find(refused_row)); /* a crash here must lose nothing */
+    if (row_max && commit->operations_size > row_max)
+        return wb_error_set(error, WB_REJECT, WB_CAUSE_TOO_LARGE, 0, "no row of %zu bytes", commit->operations_size);
     put(commit->batch, commit->operations, commit->operations_size);
     return WB_OK;
 }
@@ -171,21 +180,34 @@ static uint64_t number_of(int64_t age)
     return wb_batch_number(wb_clock_wall() - age);
 }
 
-static void encode(const char *id, const char *destination, wb_buffer *bytes)
+static void add(wb_operation_list *list, const char *id, const char *destination, wb_arena *arena)
 {
-    wb_operation_list list = { 0 };
-    wb_arena arena;
-    wb_arena_init(&arena, 4096);
-    wb_operation *operation = wb_operation_append(&list, &arena);
+    wb_operation *operation = wb_operation_append(list, arena);
     operation->kind = WB_OPERATION_SEND;
     operation->destination = destination;
     operation->id = id;
     operation->id_size = 1;
     operation->body = "";
     operation->deliver_at = put_due;
+}
+
+/* One operation, and one more for the queue where `second` is not NULL. */
+static void encode_two(const char *id, const char *destination, const char *second, wb_buffer *bytes)
+{
+    wb_operation_list list = { 0 };
+    wb_arena arena;
+    wb_arena_init(&arena, 4096);
+    add(&list, id, destination, &arena);
+    if (second)
+        add(&list, second, "queue", &arena);
     wb_operations_encode_start(bytes);
-    assert_int_equal(wb_operations_encode_group(bytes, "cause", 5, &list), 1);
+    assert_int_equal(wb_operations_encode_group(bytes, "cause", 5, &list), 1 + (second != NULL));
     wb_arena_free(&arena);
+}
+
+static void encode(const char *id, const char *destination, wb_buffer *bytes)
+{
+    encode_two(id, destination, NULL, bytes);
 }
 
 static uint64_t put_operation(const char *id, const char *destination, int64_t age)
@@ -232,7 +254,7 @@ static int set_up(void **state)
     pipeline = (wb_pipeline){ .endpoint = "e", .mode = WB_MODE_RECEIVE_ONLY, .outbox = 1, .persistence_ops = &persistence_ops,
                               .transport_ops = &transport_ops, .sweep_after = 60 * WB_SECOND, .park_time = 60 * WB_SECOND };
     wb_pipeline_init(&pipeline);
-    refused_row = 0;
+    refused_row = row_max = 0;
     deadly = "";
     opened = closed = 0;
     put_due = told = database_behind = 0;
@@ -301,6 +323,90 @@ static void test_what_is_refused_is_parked(void **state)
             assert_non_null(strstr(parked.reason, "no such queue"));
         }
     sweep(""); /* it waits now */
+}
+
+static char said[4000]; /* errors in the log */
+
+static void note_errors(void *argument, int level, const char *line, size_t size)
+{
+    const size_t used = strlen(said);
+    (void)argument;
+    if (level == WB_LOG_ERROR)
+        (void)snprintf(said + used, sizeof said - used, "%.*s\n", (int)size, line);
+}
+
+/* What was there fits, whatever is to be said of it. */
+static void test_a_reason_that_does_not_fit(void **state)
+{
+    wb_parked parked;
+    wb_buffer alone = { 0 };
+    (void)state;
+    encode("r", "nowhere", &alone);
+    row_max = alone.size + 20;
+    wb_buffer_free(&alone);
+    refused_row = put_operation("r", "nowhere", HOUR);
+    put_operation("g", "queue", HOUR - WB_SECOND);
+    sweep("");
+    sweep("rg");
+    assert_int_equal(done.parked, 1);
+    assert_int_equal(done.sent, 1);
+    assert_null(find(refused_row));
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].number) {
+            assert_true(wb_parked_decode(rows[i].bytes.data, rows[i].bytes.size, &parked));
+            assert_string_equal(parked.reason, "");
+        }
+}
+
+/* One that cannot be parked at all stays, and keeps no other; what of it was confirmed is not sent again. */
+static void test_what_cannot_be_parked_keeps_nobody(void **state)
+{
+    wb_buffer both = { 0 };
+    (void)state;
+    encode_two("r", "nowhere", "c", &both);
+    refused_row = number_of(HOUR);
+    put(refused_row, both.data, both.size);
+    wb_buffer_free(&both);
+    put_operation("g", "queue", HOUR - WB_SECOND);
+    sweep("");
+    row_max = 1;
+    said[0] = '\0';
+    wb_log_set_writer(note_errors, NULL);
+    sweep("rcg");
+    assert_int_equal(done.parked, 0);
+    assert_int_equal(done.sent, 1);
+    assert_non_null(find(refused_row));
+    assert_non_null(strstr(said, "the store refuses to park them"));
+    assert_non_null(strstr(said, "no row of "));
+    assert_non_null(strstr(said, "no such queue"));
+    assert_string_equal(strchr(said, '\n'), "\n"); /* one line */
+    put_operation("h", "queue", HOUR - 2 * WB_SECOND);
+    sweep("r");
+    sweep("rh");
+    row_max = 0;
+    sweep("r");
+    assert_int_equal(done.parked, 1);
+    assert_null(find(refused_row));
+    wb_log_set_writer(NULL, NULL);
+}
+
+/* Nor one that was parked before, and is refused again. */
+static void test_what_cannot_be_parked_again_keeps_nobody(void **state)
+{
+    (void)state;
+    wb_buffer operations = { 0 }, bytes = { 0 };
+    refused_row = number_of(HOUR);
+    encode("r", "nowhere", &operations);
+    wb_parked_encode(&bytes, &(wb_parked){ 3, "because", operations.data, operations.size });
+    put(refused_row, bytes.data, bytes.size);
+    put_parked("g", 1, HOUR - WB_SECOND);
+    row_max = 1;
+    sweep("rg");
+    assert_int_equal(done.sent, 1);
+    assert_int_equal(find(refused_row)->bytes.size, bytes.size);
+    assert_memory_equal(find(refused_row)->bytes.data, bytes.data, bytes.size);
+    wb_buffer_free(&operations);
+    wb_buffer_free(&bytes);
 }
 
 /* Once it is due, at first sight. */
@@ -404,6 +510,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_an_old_row_is_seen_twice),
         TEST(test_what_is_refused_is_parked),
+        TEST(test_a_reason_that_does_not_fit),
+        TEST(test_what_cannot_be_parked_keeps_nobody),
+        TEST(test_what_cannot_be_parked_again_keeps_nobody),
         TEST(test_parked_rows_wait),
         TEST(test_what_workers_have_underway_is_theirs),
         TEST(test_old_attempts_are_removed),
