@@ -13,6 +13,7 @@
 #include "core/pipeline/distrust.h"
 #include "core/pipeline/move.h"
 #include "core/pipeline/stages.h"
+#include "core/pipeline/unconfirmed.h"
 #include "core/pipeline/verdict.h"
 
 static void fill_window(wb_worker *w)
@@ -47,6 +48,21 @@ static int refuse(wb_worker *w, wb_item **ret_culprit, wb_error *error)
     return WB_OK;
 }
 
+/* Said to be well, and one is left without an outcome: it is not to be committed as if it were sent. */
+static int find_unconfirmed(const wb_worker *w, wb_error *error)
+{
+    for (size_t i = 0; i < w->batch_size; i++) {
+        const wb_item *item = w->batch[i];
+        const wb_operation *left = item->state == WB_ITEM_HANDLED || item->state == WB_ITEM_MOVING
+                                       ? wb_unconfirmed_find(&item->operations)
+                                       : NULL;
+        if (left)
+            return wb_error_set(error, WB_RETRY, WB_CAUSE_SENDING, 0,
+                                "the transport confirms nothing of what goes to \"%s\"", left->destination);
+    }
+    return WB_OK;
+}
+
 static int acknowledge(wb_worker *w, wb_error *error)
 {
     const wb_incoming *messages[w->batch_size];
@@ -61,7 +77,7 @@ static int acknowledge(wb_worker *w, wb_error *error)
     int r = w->pipeline->transport_ops->acknowledge(w->transport, messages, count, error);
     error->result = r;
     r = wb_distrust_shared(w, r, error);
-    if (r != WB_OK && !(r == WB_RETRY && w->may_have_ended)) /* else it is undone with the transaction, as a send is */
+    if (r != WB_OK && r != WB_RETRY) /* that is undone with the transaction, as a send is */
         w->transport_broken = 1;
     return r;
 }
@@ -84,7 +100,7 @@ int wb_stage_dispatch_inside(wb_worker *w, wb_item **ret_culprit, wb_error *erro
         int refused = refuse(w, ret_culprit, error);
         r = refused == WB_OK ? r : refused;
     }
-    if (r != WB_OK)
+    if (r != WB_OK || (r = find_unconfirmed(w, error)) != WB_OK)
         return r;
     wb_crash_point("after_dispatch");
     return acknowledge(w, error);

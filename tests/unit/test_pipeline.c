@@ -2324,12 +2324,133 @@ static void test_end_unknown(void **state)
     assert_int_equal(check_rows("t/4t/0", 0, &error), WB_NOT_CONNECTED);
 }
 
+static int know_all(wb_storage_session *session, wb_begin *begin, wb_error *error)
+{
+    (void)session, (void)error;
+    for (size_t i = 0; i < begin->position_count; i++)
+        begin->positions[i].found = 10, begin->positions[i].batch = 7;
+    return WB_OK;
+}
+
+static int claim_known(const char *partition)
+{
+    static const wb_transport_ops transport_ops = { .struct_size = sizeof transport_ops, .position_end = ask_end };
+    static const wb_persistence_ops persistence_ops = { .struct_size = sizeof persistence_ops, .begin = know_all,
+                                                        .rollback = fake_rollback };
+    wb_error error = { 0 };
+    pipeline.transport_ops = &transport_ops;
+    pipeline.persistence_ops = &persistence_ops;
+    pipeline.outbox = 1;
+    pipeline.positions = WB_POSITIONS_ALONE;
+    incoming[0].partition = partition;
+    incoming[0].partition_size = 3;
+    incoming[0].position = 1;
+    (void)wb_batch_hold(&worker, &incoming[0], &entries[0]);
+    assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+    worker.storage = (wb_storage_session *)&death;
+    worker.transport_broken = 0;
+    int r = wb_stage_claim(&worker, &error);
+    (void)wb_stage_rollback(&worker);
+    worker.storage = NULL;
+    wb_batch_drop_all(&worker);
+    return r;
+}
+
+/* Of one partition alone nobody can say it now: what is in hand waits for that. A session that is lost is opened again. */
+static void test_end_unknown_of_what_came_before(void **state)
+{
+    (void)state;
+    assert_int_equal(claim_known("t/0"), WB_OK);
+    assert_false(worker.transport_broken);
+    assert_int_equal(claim_known("t/1"), WB_RETRY);
+    assert_false(worker.transport_broken);
+    assert_int_equal(claim_known("t/4"), WB_NOT_CONNECTED);
+    assert_true(worker.transport_broken);
+    worker.transport_broken = 0;
+}
+
+/* ---- what a transaction of the transport's does not do ----------------------------------- */
+
+static unsigned acknowledged;
+static int acknowledge_result;
+
+static int acknowledge_inside(wb_transport_session *s, const wb_incoming *const *messages, size_t count, wb_error *error)
+{
+    (void)s, (void)messages;
+    acknowledged += (unsigned)count;
+    return wb_error_set(error, acknowledge_result, WB_CAUSE_OTHER, 0, "not now");
+}
+
+/* @return what became of a message that sends these: what begins with "x" is confirmed, and send() says that all is well. */
+static int dispatch_inside(const char *first, const char *second, int is_failed, wb_error *error)
+{
+    static const wb_transport_ops ops = { .struct_size = sizeof ops, .send = half_send, .acknowledge = acknowledge_inside };
+    wb_item *culprit;
+    pipeline.mode = WB_MODE_SENDS_ATOMIC;
+    pipeline.transport_ops = &ops;
+    worker.outlet = (wb_outlet){ .pipeline = &pipeline };
+    worker.transport_broken = 0;
+    half_result = WB_OK;
+    acknowledged = 0;
+    wb_item *item = wb_batch_hold(&worker, &incoming[0], &entries[0]);
+    assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+    ask_for(item, first, 0);
+    ask_for(item, second, 0);
+    wb_item_change(item, is_failed ? WB_ITEM_MOVING : WB_ITEM_HANDLED);
+    worker.may_have_ended = !is_failed;
+    int r = wb_stage_dispatch_inside(&worker, &culprit, error);
+    assert_null(culprit);
+    return r;
+}
+
+/* It is not committed as if it were sent: its message waits, as it does outside of transactions. */
+static void test_what_is_unconfirmed_in_a_transaction(void **state)
+{
+    wb_error error = { 0 };
+    (void)state;
+    acknowledge_result = WB_OK;
+    for (int is_failed = 0; is_failed < 2; is_failed++) {
+        assert_int_equal(dispatch_inside("x", "y", is_failed, &error), WB_RETRY);
+        assert_int_equal(acknowledged, 0);
+        assert_false(worker.transport_broken);
+        assert_non_null(strstr(error.text, "\"q\""));
+        wb_item *item = worker.batch[0];
+        if (!is_failed) {
+            assert_int_equal(wb_stage_isolate(&worker, WB_RETRY, NULL, &error), WB_OK);
+            assert_true(item->paused_until > wb_clock_monotonic());
+            assert_int_equal(item->failure.attempts + item->failure.faults, 0);
+        }
+        wb_batch_drop_all(&worker);
+        assert_int_equal(dispatch_inside("x", "x", is_failed, &error), WB_OK);
+        assert_int_equal(acknowledged, 1);
+        wb_batch_drop_all(&worker);
+    }
+}
+
+/* It is rolled back and done again, whether a handler ran or not; whatever else is said costs the session. */
+static void test_an_acknowledgement_that_is_refused_in_a_transaction(void **state)
+{
+    static const int results[] = { WB_RETRY, WB_NOT_CONNECTED, WB_ABORT, WB_REJECT, WB_FATAL };
+    wb_error error = { 0 };
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof results / sizeof *results; i++) {
+        acknowledge_result = results[i / 2];
+        assert_int_equal(dispatch_inside("x", "x", i % 2, &error), acknowledge_result);
+        assert_int_equal(worker.transport_broken, acknowledge_result != WB_RETRY);
+        wb_batch_drop_all(&worker);
+    }
+    worker.transport_broken = 0;
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_a_body_is_there),
         TEST(test_end_unknown),
+        TEST(test_end_unknown_of_what_came_before),
+        TEST(test_what_is_unconfirmed_in_a_transaction),
+        TEST(test_an_acknowledgement_that_is_refused_in_a_transaction),
         TEST(test_headers_of_the_platform),
         TEST(test_headers_of_both_kinds),
         TEST(test_body_at_the_limit),
