@@ -88,11 +88,13 @@ static void closed(wb_kit *kit, int mode)
         wb_tk_expect_main_empty(&in);
 }
 
+/* A host that fails before its begin() rolls back all the same. */
 static void without_anything(wb_kit *kit, int mode)
 {
     wb_tk_setting in;
-    if (wb_tk_settle_in(&in, kit, mode, 1) && wb_tk_begin(&in) && wb_tk_commit(&in) && wb_tk_begin(&in) && wb_tk_roll_back(&in) &&
-        wb_tk_begin(&in) && wb_tk_acknowledge_first(&in) && wb_tk_commit(&in))
+    if (wb_tk_settle_in(&in, kit, mode, 1) && wb_tk_roll_back(&in) && wb_tk_begin(&in) && wb_tk_commit(&in) &&
+        wb_tk_begin(&in) && wb_tk_roll_back(&in) && wb_tk_roll_back(&in) && wb_tk_begin(&in) &&
+        wb_tk_acknowledge_first(&in) && wb_tk_commit(&in))
         wb_tk_expect_main_empty(&in);
 }
 

@@ -302,6 +302,8 @@ fail sends_atomic_with_receive: after rollback nothing is sent and the message i
 fail transaction_scope: after rollback nothing is sent and the message is in hand
 fail sends_atomic_with_receive: after rollback the message can be given back
 fail transaction_scope: after rollback the message can be given back
+fail sends_atomic_with_receive: a transaction over nothing
+fail transaction_scope: a transaction over nothing
 END
 judge eternal <<END
 $(skipped)

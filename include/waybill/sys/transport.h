@@ -10,8 +10,8 @@
  * A session that returned WB_NOT_CONNECTED or WB_IN_DOUBT is closed and opened
  * again by the host, with back-off; everything received on it and not acknowledged
  * is then delivered again by the broker. Closing gives unacknowledged messages
- * back to the queue. One answer is different: WB_IN_DOUBT with WB_CAUSE_SENDING, see
- * send().
+ * back to the queue. Two answers are different: WB_IN_DOUBT with WB_CAUSE_SENDING, see
+ * send(), and WB_NOT_CONNECTED with WB_CAUSE_SERVER, see position_end().
  *
  * A worker thread has a stack of at least WB_WORKER_STACK bytes, whatever the system's
  * default is: a client library may follow the nesting of what it decodes.
@@ -260,7 +260,9 @@ typedef struct wb_transport_ops {
     int (*begin)(wb_transport_session *session, wb_error *error);
     int (*commit)(wb_transport_session *session, wb_error *error);
     /** Undo the sends and acknowledgements since begin(): the messages are still
-     *  received and unacknowledged. */
+     *  received and unacknowledged. The host calls it behind a begin() that failed, too, and where
+     *  none was called: what such a begin() has begun is undone, and without a transaction it does
+     *  nothing and is WB_OK. */
     int (*rollback)(wb_transport_session *session, wb_error *error);
     /** Optional, for WB_MODE_TRANSACTION_SCOPE: the handle a persistence joins. NULL: a handler has closed it, and its message
      *  has failed; rollback() is called next, and may open another. */
