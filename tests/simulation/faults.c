@@ -106,7 +106,8 @@ static way draw(sim_call call)
     if (met.fault.result != WB_OK || !is_storming || sim_random(1000) >= the_shape.fault_permille)
         return met;
     if (sim_random(1000) < the_shape.fatal_permille)
-        return (way){ fatal, call >= SIM_CALL_BEGIN }; /* it may be taken for a handler's doing */
+        /* it may be taken for a handler's doing; so may a transport's, on a connection that they share */
+        return (way){ fatal, call >= SIM_CALL_BEGIN || the_shape.mode == WB_MODE_TRANSACTION_SCOPE };
     return draw_way(call);
 }
 
