@@ -193,9 +193,12 @@ static int fail_before_handling(wb_worker *w, int result, const wb_error *error)
     return result;
 }
 
-/* In a transport transaction the database may have committed: its messages run again. */
+/* In a transport transaction the database may have committed: its messages run again. What was committed
+ * may not even be tried, for resuming comes before: whoever gets it sends it. */
 static int fail_dispatch(wb_worker *w, int result)
 {
+    if (!wb_bug("resume_keeps_underway"))
+        wb_underway_give_up(&w->pipeline->underway, w);
     result = undo(w, result);
     wb_batch_run_alone(w);
     wb_batch_finish(w);

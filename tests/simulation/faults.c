@@ -82,6 +82,8 @@ static way meet_outage(sim_call call)
         return (way){ { WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0 }, 0 };
     if (sim_outage_is_on(SIM_BROKER_SILENT) && call == SIM_CALL_SEND)
         return (way)SILENCE;
+    if (sim_outage_is_on(SIM_SENDS_BREAK) && call == SIM_CALL_SEND)
+        return (way){ { WB_NOT_CONNECTED, WB_CAUSE_UNREACHABLE, 0 }, 0 };
     if ((sim_outage_is_on(SIM_ACKNOWLEDGE_REFUSED) && call == SIM_CALL_ACKNOWLEDGE_INSIDE) ||
         (sim_outage_is_on(SIM_TRANSPORT_COMMIT_REFUSED) && call == SIM_CALL_TRANSPORT_COMMIT))
         return (way)AGAIN;

@@ -69,6 +69,7 @@ typedef enum {
     SIM_BROKER_DOWN,
     SIM_BROKER_NACKS,
     SIM_BROKER_FORBIDS, /* sending, for want of a privilege */
+    SIM_SENDS_BREAK,   /* what is sent ends the connection, and nothing else does */
     SIM_BROKER_SLOW,
     SIM_BROKER_SILENT, /* it confirms nothing: sending begins anew, and receiving lives */
     SIM_OUTAGES

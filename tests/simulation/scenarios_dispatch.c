@@ -10,8 +10,12 @@
 
 #include "tests/simulation/audit.h"
 #include "tests/simulation/broker.h"
+#include "tests/simulation/database.h"
 #include "tests/simulation/driver.h"
 #include "tests/simulation/faults.h"
+#include "tests/simulation/population.h"
+#include "tests/simulation/process.h"
+#include "tests/simulation/random.h"
 #include "tests/simulation/scene.h"
 #include "tests/simulation/scheduler.h"
 #include "tests/simulation/shape.h"
@@ -129,6 +133,47 @@ static void prepare_unroutable(void)
 static void prepare_unroutable_outbox(void)
 {
     prepare_uncounted(WB_MODE_RECEIVE_ONLY, 1, SIM_UNROUTABLE);
+}
+
+/* ---- what an earlier life left ---- */
+
+/* It was committed and not dispatched, and comes again. */
+static void add_undispatched(unsigned serial)
+{
+    wb_storage_session session = { 0 };
+    sim_message *m = sim_populate_one(0, SIM_GOOD, 0);
+    uint64_t batch = sim_process_batch(sim_true_wall() - 10 * WB_SECOND, serial);
+    wb_claim claim = { m->id, m->id_size, 0 };
+    sim_database_claim(&session, batch, &claim);
+    sim_transaction_commit(&session.own, 0, NULL);
+    m->commits = 1;
+    m->asked = 1u << SIM_LABEL_FIRST;
+    sim_process_store_row(0, batch, &(const char *){ SIM_SINK }, m->number, 1);
+}
+
+static void prepare_resume_breaks(void)
+{
+    sim_shape_plain(WB_MODE_RECEIVE_ONLY, 1);
+    the_shape.workers = 2;
+    sim_scene_add(30, SIM_GOOD); /* by then a batch is large */
+}
+
+/* The connection of who resumes breaks before it has sent what it just committed; then the other one gets that, and nobody
+ * commits anything else. */
+static void drive_resume_breaks(void)
+{
+    sim_drive_start();
+    for (unsigned i = 0; i < 60; i++) {
+        sim_scene_expect_good(60 * WB_SECOND);
+        for (unsigned k = 0; k < 2; k++) {
+            add_undispatched(2 * i + k);
+            sim_scene_add(1, SIM_GOOD);
+        }
+        sim_outage_start(SIM_SENDS_BREAK, sim_now() + sim_random_between(5, 30) * WB_MILLISECOND);
+        sim_broker_publish(0);
+    }
+    sim_scene_expect_good(60 * WB_SECOND);
+    sim_scene_end(SIM_SOON);
 }
 
 /* ---- ids ---- */
@@ -382,6 +427,8 @@ const sim_scenario sim_scenarios_dispatch[] = {
     { "given_up_scope", "the same in transaction_scope", prepare_given_up_scope, sim_scene_good_first },
     { "unroutable", "a destination that is not there, without outbox", prepare_unroutable, sim_scene_good_first },
     { "unroutable_outbox", "the same with outbox", prepare_unroutable_outbox, sim_scene_good_first },
+    { "resume_breaks", "sending breaks while what an earlier life left is resumed", prepare_resume_breaks,
+      drive_resume_breaks },
     { "immediate_ids", "an immediate send of a failed attempt has an id of its own", prepare_immediate_ids,
       sim_scene_plainly },
     { "bad_reply", "a reply address of bytes that end the connection", prepare_bad_reply, sim_scene_good_first },
