@@ -460,13 +460,15 @@ void wb_batch_prepare_claims(wb_worker *w, size_t open)
 
 /* ---- pace -------------------------------------------------------------------------- */
 
-/* Those that wait for one that is set aside: other partitions go on meanwhile, as long as there is room. */
+/* Those that wait for one that is set aside: other partitions, and keys, go on meanwhile, as long as there is room. */
 static size_t count_behind(const wb_worker *w)
 {
     size_t count = 0;
     int64_t now = wb_clock_monotonic();
     for (size_t i = 0; i < w->held_count; i++)
-        count += !is_aside(w->held[i], now) && !wb_positions_is_first(w, i);
+        count += !is_aside(w->held[i], now) &&
+                 (!wb_positions_is_first(w, i) ||
+                  (is_behind_its_key(w, i, WB_BATCH_ANY, now) && !wb_bug("key_fills_hands")));
     return count;
 }
 

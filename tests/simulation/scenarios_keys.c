@@ -6,12 +6,14 @@
 
 #include <waybill/sys/plugin.h>
 
+#include "tests/simulation/broker.h"
 #include "tests/simulation/driver.h"
 #include "tests/simulation/population.h"
 #include "tests/simulation/random.h"
 #include "tests/simulation/scene.h"
 #include "tests/simulation/scheduler.h"
 #include "tests/simulation/shape.h"
+#include "tests/simulation/verdict.h"
 
 static void prepare(void)
 {
@@ -54,6 +56,32 @@ static void prepare_busy(void)
         sim_scene_add(1, i % 6 == 2 ? SIM_SLOW : SIM_GOOD);
 }
 
+/* One key stands still until others have shown whose fault that is, and every handler takes long. */
+static void prepare_stuck(void)
+{
+    sim_shape_plain(WB_MODE_RECEIVE_ONLY, 1);
+    the_shape.incoming_keys = 1;
+    the_shape.has_release = 0;
+    sim_scene_add(1, SIM_QUOTA);
+    sim_scene_add(59, SIM_SLOW);
+}
+
+static void drive_stuck(void)
+{
+    unsigned moved = 0;
+    sim_drive_start();
+    for (int i = 0; i < 12; i++) {
+        sim_sleep(40 * WB_SECOND);
+        sim_scene_add(2, SIM_GOOD);
+        sim_broker_publish(0);
+    }
+    sim_scene_end(SIM_HOUR);
+    for (unsigned i = 0; i < sim_message_count; i++)
+        moved += sim_messages[i].fate == SIM_QUOTA && sim_messages[i].moved;
+    if (moved != 1)
+        sim_violation("%u of 1 messages over a quota are in the error queue", moved);
+}
+
 static void prepare_apart(void)
 {
     prepare_mixed();
@@ -93,6 +121,7 @@ const sim_scenario sim_scenarios_keys[] = {
     { "keys_silent", "and a broker that confirms nothing for a while", prepare_busy, drive_silent },
     { "keys_forbidden", "and sending is forbidden for a while", prepare_apart, drive_forbidden },
     { "keys_database_down", "and the database is away", prepare_apart, drive_without_database },
+    { "keys_stuck", "and one that stands still until others are done", prepare_stuck, drive_stuck },
     { "keys_deaths", "and processes that die at any step", prepare_apart, sim_scene_deaths },
     { "keys_stops", "and orderly stops", prepare_apart, sim_scene_stops },
     { NULL, NULL, NULL, NULL },

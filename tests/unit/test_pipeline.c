@@ -172,6 +172,22 @@ static void test_nothing_can_run(void **state)
     assert_false(wb_batch_choose(&worker, WB_BATCH_ANY));
 }
 
+/* Those behind a paused key take nobody's place: others are fetched beside them. */
+static void test_behind_a_key_is_room(void **state)
+{
+    (void)state;
+    worker.take = 1;
+    pipeline.ordered = 1;
+    for (size_t i = 0; i < 3; i++)
+        wb_batch_hold(&worker, &incoming[i], &entries[0])->paused_until = i ? 0 : WB_NEVER;
+    assert_int_equal(wb_batch_prefetch(&worker), 1 + 2);
+    pipeline.ordered = 0; /* nobody is behind anybody */
+    assert_int_equal(wb_batch_prefetch(&worker), 1 + 1);
+    pipeline.ordered = 1;
+    worker.held[0]->paused_until = 0;
+    assert_int_equal(wb_batch_prefetch(&worker), 1);
+}
+
 static void test_unknown_types_run_alone(void **state)
 {
     (void)state;
@@ -2456,6 +2472,7 @@ int main(void)
         TEST(test_body_at_the_limit),
         TEST(test_a_key_waits),
         TEST(test_nothing_can_run),
+        TEST(test_behind_a_key_is_room),
         TEST(test_unknown_types_run_alone),
         TEST(test_redeliveries_do_not_grow),
         TEST(test_each_message_is_counted_once),
