@@ -262,6 +262,11 @@ size_t wb_batch_count_controls_aside(const wb_worker *w)
 
 /* ---- over -------------------------------------------------------------------------- */
 
+int wb_batch_keeps_handled(const wb_worker *w)
+{
+    return w->pipeline->mode == WB_MODE_NONE && !w->pipeline->persistence_ops && !wb_bug("handled_again");
+}
+
 void wb_batch_rerun(wb_worker *w)
 {
     for (size_t i = 0; i < w->batch_size; i++)

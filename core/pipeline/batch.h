@@ -39,6 +39,9 @@ size_t wb_batch_count_aside(const wb_worker *w);
 /** And how many of those. */
 size_t wb_batch_count_controls_aside(const wb_worker *w);
 
+/** Whether those that were handled before another one failed have their effect all the same: with mode none and no
+ *  database, where nothing undoes it, and no record keeps them from running twice. */
+int wb_batch_keeps_handled(const wb_worker *w);
 /** Forget what the batch did: its messages are ready to run again. */
 void wb_batch_rerun(wb_worker *w);
 /** Each of its messages runs by itself next time. */

@@ -95,18 +95,35 @@ static void halve(wb_worker *w, const wb_error *error)
     w->take = (unsigned)(w->batch_size + 1) / 2;
 }
 
-/* Mode none promises at most once: what was handled before a handler ended the transaction may be
- * committed, and no record says so. It does not run again, and somebody is told. */
-static void give_up_company(wb_worker *w, const wb_item *culprit)
+/* @return why what was handled may be committed though the batch failed; or NULL. */
+static const char *why_in_doubt(const wb_worker *w, int result)
 {
-    if (w->pipeline->mode != WB_MODE_NONE || !w->transaction_ended || wb_bug("twice_in_none"))
-        return;
-    for (size_t i = 0; i < w->batch_size; i++)
+    if (w->transaction_ended && !wb_bug("twice_in_none"))
+        return "the handler of another message ended the transaction of both: its effect may be committed or not, "
+               "and what it sends is not sent";
+    if (result == WB_IN_DOUBT && !wb_bug("doubted_in_none"))
+        return "the database did not answer its commit: its effect may be committed or not, and what it sends is "
+               "not sent";
+    return NULL;
+}
+
+/* Mode none promises at most once: what was handled and may be committed does not run again, for no
+ * record says whether it is, and somebody is told. */
+static void give_up_handled(wb_worker *w, int result, const wb_item *culprit)
+{
+    const char *reason = w->pipeline->mode == WB_MODE_NONE ? why_in_doubt(w, result) : NULL;
+    for (size_t i = 0; reason && i < w->batch_size; i++)
         if (w->batch[i] != culprit && w->batch[i]->state == WB_ITEM_HANDLED &&
-            w->batch[i]->verdict == WB_VERDICT_OPEN)
-            wb_verdict_condemn(w, w->batch[i], WB_FAILURE_HANDLER,
-                               "the handler of another message ended the transaction of both: its effect may "
-                               "be committed or not, and what it sends is not sent");
+            w->batch[i]->verdict == WB_VERDICT_OPEN && w->batch[i]->handler_count)
+            wb_verdict_condemn(w, w->batch[i], WB_FAILURE_HANDLER, reason);
+}
+
+/* Nor what nothing undoes, for there is no database: that leaves as it is (worker.c). */
+static void rerun(wb_worker *w)
+{
+    for (size_t i = 0; i < w->batch_size; i++)
+        if (w->batch[i]->state != WB_ITEM_HANDLED || !wb_batch_keeps_handled(w))
+            wb_item_rerun(w->batch[i]);
 }
 
 /* Its move was not refused, but what is to happen with it: nobody else is to wait for that. */
@@ -120,11 +137,11 @@ static void wait_to_move(wb_worker *w, wb_item *item, const wb_error *error)
 
 int wb_stage_isolate(wb_worker *w, int result, wb_item *culprit, const wb_error *error)
 {
-    wb_item *only = find_only_one(w);
     int sure = culprit ? is_sure(w, culprit) : 1;
+    give_up_handled(w, result, culprit);
+    wb_item *only = find_only_one(w);
 
-    give_up_company(w, culprit);
-    wb_batch_rerun(w);
+    rerun(w);
     if (result == WB_FATAL)
         return result;
     if (result == WB_ABORT && w->batch_size > 1) {

@@ -237,22 +237,11 @@ static int run_controls(wb_worker *w, wb_error *error)
     return wb_stage_settle(w, error);
 }
 
-static int run_batch(wb_worker *w, wb_error *error)
+static int finish_batch(wb_worker *w, wb_error *error)
 {
-    wb_item *culprit;
-    if (wb_item_is_control(w->batch[0]))
-        return run_controls(w, error);
-    int r = begin_batch(w, &culprit, error);
-    if (r != WB_OK)
-        return fail_before_handling(w, r, error);
-    r = run_transaction(w, &culprit, error);
-    if (r != WB_OK) {
-        error->result = r;
-        return wb_stage_isolate(w, undo(w, r), culprit, error);
-    }
     int handled = has_handled(w);
     wb_tally_observe(&w->tally, WB_HISTOGRAM_BATCH, (int64_t)w->batch_size);
-    r = run_dispatch(w, error);
+    int r = run_dispatch(w, error);
     if (r != WB_OK && is_undone(w)) {
         error->result = r;
         return wb_stage_isolate(w, undo(w, r), NULL, error);
@@ -266,6 +255,38 @@ static int run_batch(wb_worker *w, wb_error *error)
     wb_batch_finish(w);
     w->progressed = 1;
     return WB_OK;
+}
+
+/* Those that were handled before another one failed, where nothing undoes that, leave. @return `failed`, or why they
+ * cannot. */
+static int finish_handled(wb_worker *w, int failed)
+{
+    wb_error error = { 0 };
+    wb_item *culprit;
+    size_t count = 0;
+    for (size_t i = 0; i < w->batch_size; i++)
+        count += w->batch[i]->state == WB_ITEM_HANDLED;
+    if (!count || w->transport_broken)
+        return failed;
+    int r = wb_stage_commit(w, &culprit, &error);
+    if (r == WB_OK)
+        r = finish_batch(w, &error);
+    return r == WB_OK ? failed : r;
+}
+
+static int run_batch(wb_worker *w, wb_error *error)
+{
+    wb_item *culprit;
+    if (wb_item_is_control(w->batch[0]))
+        return run_controls(w, error);
+    int r = begin_batch(w, &culprit, error);
+    if (r != WB_OK)
+        return fail_before_handling(w, r, error);
+    r = run_transaction(w, &culprit, error);
+    if (r == WB_OK)
+        return finish_batch(w, error);
+    error->result = r;
+    return finish_handled(w, wb_stage_isolate(w, undo(w, r), culprit, error));
 }
 
 static int makes_attempt(const wb_worker *w)
@@ -418,7 +439,9 @@ static void note_failure(wb_worker *w, int result, wb_error *error)
     wb_error ignored;
     error->result = result;
     if (result == WB_IN_DOUBT)
-        wb_log_event(WB_LOG_WARNING, "outcome of a commit is unknown: the deduplication record decides",
+        wb_log_event(WB_LOG_WARNING,
+                     w->pipeline->outbox ? "outcome of a commit is unknown: the deduplication record decides"
+                                         : "outcome of a commit is unknown",
                      { "endpoint", w->pipeline->endpoint }, { "reason", error->text });
     if (w->transport_broken || w->storage_broken || w->storage_lost || result == WB_FATAL ||
         w->pipeline->stop || waits_for_server(w, result))

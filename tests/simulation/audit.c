@@ -260,9 +260,7 @@ static void audit_loss(const sim_message *m)
 
 static void audit_effects(const sim_message *m)
 {
-    int is_calm = !the_shape.fault_permille && !the_shape.outages && !the_shape.deaths;
-    int once = the_shape.outbox || the_shape.mode == WB_MODE_TRANSACTION_SCOPE ||
-               (the_shape.mode == WB_MODE_NONE && the_shape.persistence && is_calm);
+    int once = the_shape.outbox || the_shape.mode == WB_MODE_TRANSACTION_SCOPE || the_shape.mode == WB_MODE_NONE;
     if (once && m->fate != SIM_ENDS && effects(m) > 1 + doubts(m))
         sim_violation("message %u (%s) has %u effects", NAME(m), effects(m));
     /* a neighbour that ended their transaction may have committed it before it could fail */

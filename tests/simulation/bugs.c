@@ -33,6 +33,8 @@ const sim_bug sim_bugs[] = {
     { "sweep_untaken", "two_sweepers_once", 0, 1 },
     { "believe_fatal", "forbids", 0, 1 },
     { "twice_in_none", "ends_none", 0, 1 },
+    { "doubted_in_none", "doubt_none", 0, 1 },
+    { "handled_again", "company_none", 0, 1 },
     { "resume_keeps_underway", "resume_breaks", 0, 1 },
     { "one_handler", NULL, WB_MODE_RECEIVE_ONLY, 5 },
     { "other_takes_all", NULL, WB_MODE_RECEIVE_ONLY, 13 },

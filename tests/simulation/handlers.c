@@ -436,10 +436,14 @@ int sim_handle_session(wb_context *ctx, sim_message *session, sim_run **ret_run)
     return r;
 }
 
+/* Where no database undoes what it did for those in front it does so by itself: it is called again for each. */
 int sim_handle_batch(wb_context *ctx, const wb_message *const *messages, size_t count)
 {
     int r = WB_OK;
-    for (size_t i = 0; i < count && r == WB_OK; i++)
-        r = handle(ctx, messages[i], count == 1);
+    size_t done = 0;
+    while (done < count && r == WB_OK && (r = handle(ctx, messages[done], count == 1)) == WB_OK)
+        done++;
+    for (size_t i = 0; r != WB_OK && !the_shape.persistence && i < done; i++)
+        sim_ledger_find(messages[i]->body)->returned--;
     return r;
 }

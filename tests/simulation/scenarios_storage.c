@@ -369,6 +369,27 @@ static void prepare_ends_none(void)
     the_shape.outbox = the_shape.keepers = the_shape.retries = 0;
 }
 
+static void prepare_doubt_none(void)
+{
+    sim_shape_plain(WB_MODE_NONE, 0);
+    the_shape.persistence = 1;
+    the_shape.workers = 2;
+    the_shape.fault_permille = 100;
+    sim_scene_add(60, SIM_GOOD);
+}
+
+/* There is no database: nothing undoes what was handled before. */
+static void prepare_company_none(void)
+{
+    sim_shape_plain(WB_MODE_NONE, 0);
+    sim_scene_add(20, SIM_GOOD);
+    for (int i = 0; i < 8; i++) {
+        sim_scene_add(3, SIM_GOOD);
+        sim_scene_add(1, i % 2 ? SIM_POISON : SIM_FAILING);
+        sim_scene_add(1, i % 4 ? SIM_GOOD : SIM_UNROUTABLE);
+    }
+}
+
 /* Delivered often enough to be watched, and in hand at each of four orderly stops. */
 static void prepare_suspect_stops(void)
 {
@@ -432,6 +453,10 @@ const sim_scenario sim_scenarios_storage[] = {
     { "forbidden_writes", "two minutes in which nobody may store what is sent", prepare_disk_full_outbox,
       drive_forbidden_by_operator },
     { "ends_none", "the same with mode none", prepare_ends_none, sim_scene_good_first },
+    { "doubt_none", "and a minute in which any call fails, commits in doubt, too", prepare_doubt_none,
+      sim_scene_faults },
+    { "company_none", "mode none without database: who was handled before another one failed", prepare_company_none,
+      sim_scene_good_first },
     { "suspect_stops", "orderly stops with a suspect in hand", prepare_suspect_stops, drive_suspect_stops },
     { "copies", "copies of one id with other bodies, in one batch", prepare_copies, drive_copies },
     { NULL, NULL, NULL, NULL },

@@ -1509,6 +1509,33 @@ static void test_whose_the_commit_was(void **state)
     }
 }
 
+/* With mode none, which promises at most once, who may be committed does not run again; what had no handler may. */
+static void test_a_commit_in_doubt_with_mode_none(void **state)
+{
+    static const wb_persistence_ops ops = { .struct_size = sizeof ops, .commit = doubtful_commit };
+    (void)state;
+    pipeline.persistence_ops = &ops;
+    for (int mode = WB_MODE_NONE; mode <= WB_MODE_RECEIVE_ONLY; mode++) {
+        wb_item *culprit;
+        wb_error error = { 0 };
+        pipeline.mode = mode;
+        for (size_t i = 0; i < 3; i++)
+            wb_batch_hold(&worker, &incoming[i], i < 2 ? &entries[0] : NULL);
+        assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
+        for (size_t i = 1; i < 3; i++)
+            wb_item_change(worker.batch[i], WB_ITEM_HANDLED);
+        worker.in_transaction = 1;
+        assert_int_equal(wb_stage_commit(&worker, &culprit, &error), WB_IN_DOUBT);
+        assert_int_equal(wb_stage_isolate(&worker, WB_IN_DOUBT, culprit, &error), WB_IN_DOUBT);
+        for (size_t i = 0; i < 3; i++) {
+            assert_int_equal(worker.held[i]->state, WB_ITEM_READY);
+            assert_int_equal(worker.held[i]->verdict, mode == WB_MODE_NONE && i == 1 ? WB_VERDICT_FAILED : WB_VERDICT_OPEN);
+        }
+        worker.storage_broken = 0;
+        wb_batch_drop_all(&worker);
+    }
+}
+
 static int failing_transport_commit(wb_transport_session *s, wb_error *error)
 {
     (void)s;
@@ -2528,6 +2555,7 @@ int main(void)
         TEST(test_a_deadlock_that_never_ends),
         TEST(test_a_deadlock_halves),
         TEST(test_whose_the_commit_was),
+        TEST(test_a_commit_in_doubt_with_mode_none),
         TEST(test_a_transaction_that_is_not_committed),
         TEST(test_a_privilege_is_waited_for),
         TEST(test_what_is_not_cut),
