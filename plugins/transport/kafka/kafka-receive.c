@@ -264,32 +264,37 @@ static int is_forgetful(const wb_kafka_consumer *consumer)
     return consumer->transport->endpoint->mode == WB_MODE_NONE;
 }
 
-/* A partition may be lost while its commit waits for the one before: that of others says nothing of it then. */
-static int are_committed(const wb_incoming *const *messages, size_t count)
+/* A partition may be lost while its commit waits for the one before: that of others says nothing of it then.
+ * @return how many have left the queue; they are in front. */
+static size_t keep_committed(const wb_incoming **messages, size_t count)
 {
+    size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
         const wb_kafka_message *message = (const wb_kafka_message *)messages[i];
-        if (message->partition->committed <= message->raw->offset)
-            return 0;
+        if (message->partition->committed > message->raw->offset)
+            messages[kept++] = messages[i];
     }
-    return 1;
+    return kept;
 }
 
-/* With WB_MODE_NONE they leave the queue before the worker sees them. */
-static int commit_taken(wb_kafka_consumer *consumer, const wb_incoming *const *messages,
-                        size_t count)
+/* With WB_MODE_NONE they leave the queue before the worker sees them. Those that did not are for whoever gets their
+ * partition, and the session ends; those that did are nobody else's any more, and it ends with the next call. */
+static int commit_taken(wb_kafka_consumer *consumer, const wb_incoming **messages, size_t *count)
 {
+    const size_t taken = *count;
     const wb_transport *transport = consumer->transport;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < taken; i++) {
         const wb_kafka_message *message = (const wb_kafka_message *)messages[i];
         wb_kafka_offsets_set(&message->partition->offsets, message->raw->offset, 1);
         wb_kafka_offsets_trim(&message->partition->offsets);
     }
     (void)wb_kafka_commit_flush(consumer, transport->host->now() + transport->config->confirm_timeout, 0);
-    if (are_committed(messages, count))
+    *count = keep_committed(messages, taken);
+    if (*count == taken)
         return WB_OK;
-    return wb_kafka_failure_set(&consumer->failure, WB_NOT_CONNECTED, WB_CAUSE_OTHER, 0,
-                                "offsets could not be committed before the messages are handled");
+    int result = wb_kafka_failure_set(&consumer->failure, WB_NOT_CONNECTED, WB_CAUSE_OTHER, 0,
+                                      "offsets could not be committed before the messages are handled");
+    return *count ? WB_OK : result;
 }
 
 /* Before a transaction begins the commit of an end must have been answered, too. */
@@ -318,8 +323,7 @@ static int write_notes(wb_kafka_consumer *consumer)
                                 "the coordinator of the group does not answer");
 }
 
-static int before_handing_out(wb_kafka_consumer *consumer, const wb_incoming *const *messages,
-                              size_t count)
+static int before_handing_out(wb_kafka_consumer *consumer, const wb_incoming **messages, size_t *count)
 {
     if (is_forgetful(consumer))
         return commit_taken(consumer, messages, count);
@@ -335,7 +339,7 @@ static int take_locked(wb_kafka_receiver *receiver, const wb_incoming **ret_mess
     if (result == WB_OK)
         *ret_count = take(receiver, ret_messages, max);
     if (*ret_count)
-        result = before_handing_out(consumer, ret_messages, *ret_count);
+        result = before_handing_out(consumer, ret_messages, ret_count);
     else
         result = consumer->failure.result;
     if (result != WB_OK)
