@@ -45,9 +45,10 @@ static int is_replaced(export_file *o)
     (void)snprintf(o->place, sizeof o->place, "%s", o->path);
     if (lstat(o->path, &status) != 0)
         return errno == ENOENT;
-    if (!S_ISLNK(status.st_mode) || strncmp(o->path, "/dev/", 5) == 0 || stat(o->path, &status) != 0)
+    if (!S_ISLNK(status.st_mode))
         return S_ISREG(status.st_mode);
-    return S_ISREG(status.st_mode) && realpath(o->path, o->place) != NULL;
+    return strncmp(o->path, "/dev/", 5) != 0 && stat(o->path, &status) == 0 && S_ISREG(status.st_mode) &&
+           realpath(o->path, o->place) != NULL;
 }
 
 /* Its owner alone may read it. */

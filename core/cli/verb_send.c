@@ -89,35 +89,30 @@ static int report_refused(const sender *s, unsigned long line, const wb_operatio
     return fail_at(s, line, operation->cause == WB_CAUSE_REFUSED ? EX_NOPERM : EX_DATAERR, text);
 }
 
-/* Each that was refused is told; the others were sent all the same. @return the code of the first. */
-static int count_sent(sender *s)
+static int say_where(const sender *s, int code, size_t unknown)
 {
-    const unsigned long *line = s->lines;
-    int code = EX_OK;
-    for (const wb_operation_node *node = s->window.first; node; node = node->next, line++) {
-        s->sent += node->operation.result == WB_OK;
-        if (node->operation.result != WB_REJECT)
-            continue;
-        const int refused = report_refused(s, *line, &node->operation);
-        code = code == EX_OK ? refused : code;
-    }
-    if (code != EX_OK && s->path)
-        (void)cli_fail(code, "%s: all other lines up to %lu were sent: go on behind it", s->path, line[-1]);
-    return code;
+    const unsigned long first = s->lines[0], last = s->lines[s->window.count - 1];
+    if (unknown)
+        return cli_fail(code, "%s: whether %zu of lines %lu to %lu were sent nobody knows; all others were, but for those refused",
+                        s->path, unknown, first, last);
+    return cli_fail(code, "%s: all other lines up to %lu were sent: go on behind it", s->path, last);
 }
 
-/* The broker did not answer, or not for all. */
-static int count_sure(sender *s)
+/* Each that was refused is told, and how many nobody knows about. @return `code`, or else why not all were sent. */
+static int conclude(sender *s, int code)
 {
-    unsigned long sure = 0;
-    const int code = fail(s);
-    for (const wb_operation_node *node = s->window.first; node; node = node->next)
-        sure += node->operation.result == WB_OK;
-    s->sent += sure;
-    if (s->path)
-        (void)cli_fail(code, "%s: of lines %lu to %lu %lu were sent for sure, of the others nobody knows", s->path, s->lines[0],
-                       s->lines[s->window.count - 1], sure);
-    return code;
+    const unsigned long *line = s->lines;
+    size_t unknown = 0;
+    for (const wb_operation_node *node = s->window.first; node; node = node->next, line++) {
+        const int result = node->operation.result;
+        const int refused = result == WB_REJECT ? report_refused(s, *line, &node->operation) : EX_OK;
+        s->sent += result == WB_OK;
+        unknown += result != WB_OK && result != WB_REJECT;
+        code = code == EX_OK ? refused : code;
+    }
+    if (unknown && code == EX_OK)
+        code = cli_fail(EX_TEMPFAIL, "the broker does not confirm %zu messages", unknown);
+    return code != EX_OK && s->path ? say_where(s, code, unknown) : code;
 }
 
 static int flush(sender *s)
@@ -127,7 +122,7 @@ static int flush(sender *s)
     wb_window_add_list(&window, &s->window);
     int r = wb_endpoint_send(s->endpoint, &s->sessions, &window, wb_clock_monotonic() + TIMEOUT, &s->error);
     wb_window_free(&window);
-    int code = r == WB_OK ? count_sent(s) : count_sure(s);
+    int code = conclude(s, r == WB_OK ? EX_OK : fail(s));
     memset(&s->window, 0, sizeof s->window);
     wb_arena_reset(&s->arena);
     return code;

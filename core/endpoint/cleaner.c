@@ -62,25 +62,27 @@ static int is_kept_out(const wb_records *records, uint64_t before)
 }
 
 /* Step by step, until one deletes nothing: a store may take fewer at once than it is asked to. An instance that meets
- * others at it is behind like one that is too slow. */
+ * others at it, where there was more a moment ago, is behind like one that is too slow. */
 static int delete_old(wb_pipeline *p, const wb_records *records, uint64_t before, wb_cleaner_pace *pace,
                       int64_t until, wb_error *error)
 {
-    int goes_on = 1, is_met = 0, r = WB_OK;
+    int goes_on = 1, is_met = 0, was_full = 1, r = WB_OK;
     unsigned meetings = 0;
     while (r == WB_OK && goes_on && !p->stop && wb_clock_monotonic() < until) {
+        const size_t limit = pace->step;
         size_t deleted;
         r = wb_clean_up_step(p, records, before, pace, until, &deleted, error);
         wb_tally_add(&p->tally, WB_TALLY_CLEANED, deleted);
         goes_on = deleted > 0;
-        is_met = r == WB_OK && !deleted && is_kept_out(records, before);
+        is_met = r == WB_OK && !deleted && was_full && is_kept_out(records, before);
+        was_full = is_met || deleted >= limit;
         if (is_met && meetings < MEETINGS_MAX) {
             goes_on = 1;
             rest(p, MEETING << meetings++, until);
         }
     }
     if (r == WB_OK && !p->stop)
-        wb_cleaner_pace_round(pace, goes_on || is_met);
+        wb_cleaner_pace_round(pace, (goes_on && was_full) || is_met);
     return r;
 }
 

@@ -153,16 +153,20 @@ static int wait_for_round(wb_housekeeper *keeper, int64_t until)
     return !p->stop;
 }
 
+/* `next`; sooner while the database is away. */
+static int64_t or_sooner(const wb_housekeeper *keeper, int64_t next)
+{
+    return keeper->database.waits && keeper->interval > AWAY_PAUSE ? wb_clock_monotonic() + AWAY_PAUSE : next;
+}
+
 static void *housekeeper_main(void *argument)
 {
     wb_housekeeper *keeper = argument;
     int64_t next = wb_clock_monotonic() + keeper->interval;
     look_first(keeper);
-    while (wait_for_round(keeper, next)) {
+    while (wait_for_round(keeper, or_sooner(keeper, next))) {
         next = wb_clock_monotonic() + keeper->interval;
         wb_housekeeper_round(keeper);
-        if (keeper->database.waits && keeper->interval > AWAY_PAUSE)
-            next = wb_clock_monotonic() + AWAY_PAUSE;
     }
     wb_waiter_leave(&keeper->database);
     atomic_store(&keeper->gauge.is_known, 0);

@@ -192,19 +192,45 @@ static int store_parked(const round *r, wb_parked *parked, wb_parking *ret_parki
     return wb_pipeline_park(r->pipeline, r->storage, parked, r->batch, ret_parking, r->error);
 }
 
-/* It is no other row's affair. What was confirmed leaves it where it can: a parked row changes as a whole. */
-static int leave_alone(round *r, const wb_mark *remaining, uint32_t tries, const char *refusal)
+static int has_confirmed(const wb_operation_group *groups)
+{
+    for (; groups; groups = groups->next)
+        for (const wb_operation_node *node = groups->operations.first; node; node = node->next)
+            if (node->operation.result == WB_OK)
+                return 1;
+    return 0;
+}
+
+/* What was confirmed leaves it, and it is parked no longer than it was. A store may refuse that, too: then it goes again. */
+static int mark_confirmed(round *r, const wb_mark *remaining, uint32_t tries)
+{
+    wb_buffer bytes = { 0 };
+    wb_mark less = *remaining;
+    if (tries) {
+        wb_parked_encode(&bytes, &(wb_parked){ tries, "", remaining->remaining, remaining->remaining_size });
+        less.remaining = bytes.data;
+        less.remaining_size = bytes.size;
+    }
+    const int result = mark(r, less);
+    wb_buffer_free(&bytes);
+    return result == WB_REJECT ? WB_OK : result;
+}
+
+/* It is no other row's affair. */
+static int leave_alone(round *r, const wb_operation_group *groups, const wb_mark *remaining, uint32_t tries,
+                       const char *refusal)
 {
     char text[2600];
     (void)snprintf(text, sizeof text, "%s (%s)", r->error->text, refusal);
     wb_log_event(WB_LOG_ERROR, "operations stay where they are: the store refuses to park them",
                  { "endpoint", r->pipeline->endpoint }, { "reason", text });
-    return tries ? WB_OK : mark(r, *remaining);
+    return has_confirmed(groups) ? mark_confirmed(r, remaining, tries) : WB_OK;
 }
 
 /* The new row stands before the old one goes: a crash in between sends twice, and loses
  * nothing. The old one goes, too, where another process has parked what it holds. */
-static int park(round *r, const wb_mark *remaining, uint32_t tries, const wb_operation *refused)
+static int park(round *r, const wb_operation_group *groups, const wb_mark *remaining, uint32_t tries,
+                const wb_operation *refused)
 {
     char reason[1200];
     wb_describe_refusal(refused, reason, sizeof reason);
@@ -212,7 +238,7 @@ static int park(round *r, const wb_mark *remaining, uint32_t tries, const wb_ope
     wb_parking parking = { 0 };
     int result = store_parked(r, &parked, &parking);
     if (result == WB_REJECT)
-        return leave_alone(r, remaining, tries, reason);
+        return leave_alone(r, groups, remaining, tries, reason);
     if (result != WB_OK)
         return result;
     r->done.parked += !parking.was_done;
@@ -239,7 +265,7 @@ static int conclude(round *r, const wb_operation_group *groups, uint32_t tries)
     const wb_operation *obstacle = find_obstacle(groups);
     wb_mark remaining = wb_groups_mark(r->batch, groups, &r->encoded);
     r->done.sent += !remaining.remaining;
-    return obstacle ? park(r, &remaining, tries, obstacle) : mark(r, remaining);
+    return obstacle ? park(r, groups, &remaining, tries, obstacle) : mark(r, remaining);
 }
 
 /* What goes where nothing was confirmed a moment ago does not cost this round as long again. */

@@ -232,12 +232,16 @@ int wb_batch_can_run(const wb_worker *w)
     return 0;
 }
 
+/* What is due, and stands behind another one that is not, has no time of its own: nobody is to turn in circles for it. */
 int64_t wb_batch_next_time(const wb_worker *w)
 {
+    const int64_t now = wb_clock_monotonic();
     int64_t next = WB_NEVER;
-    for (size_t i = 0; i < w->held_count; i++)
-        if (w->held[i]->paused_until && w->held[i]->paused_until < next)
-            next = w->held[i]->paused_until;
+    for (size_t i = 0; i < w->held_count; i++) {
+        const int64_t until = w->held[i]->paused_until;
+        if (until && until < next && (until > now || can_run(w, i, WB_BATCH_ANY, now)))
+            next = until;
+    }
     return next;
 }
 

@@ -137,10 +137,10 @@ static void wait_to_move(wb_worker *w, wb_item *item, const wb_error *error)
 
 int wb_stage_isolate(wb_worker *w, int result, wb_item *culprit, const wb_error *error)
 {
-    int sure = culprit ? is_sure(w, culprit) : 1;
-    give_up_handled(w, result, culprit);
     wb_item *only = find_only_one(w);
+    int sure = culprit ? is_sure(w, culprit) : 1;
 
+    give_up_handled(w, result, culprit);
     rerun(w);
     if (result == WB_FATAL)
         return result;
@@ -150,12 +150,12 @@ int wb_stage_isolate(wb_worker *w, int result, wb_item *culprit, const wb_error 
     }
     wb_batch_run_alone(w);
     if (result == WB_NOT_CONNECTED || result == WB_IN_DOUBT) {
-        if (only && w->storage_lost && !w->transport_broken)
+        if (only && only->verdict == WB_VERDICT_OPEN && w->storage_lost && !w->transport_broken)
             wb_verdict_broke_connection(w, only, error);
         return result;
     }
-    if (only && error->cause == WB_CAUSE_SENDING) {
-        wb_unconfirmed_set_aside(w, only, error);
+    if (error->cause == WB_CAUSE_SENDING && (only || w->batch_size == 1)) {
+        wb_unconfirmed_set_aside(w, only ? only : w->batch[0], error);
         return WB_OK;
     }
     if (wb_error_is_servers(error)) {

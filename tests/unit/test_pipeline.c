@@ -181,6 +181,13 @@ static void test_behind_a_key_is_room(void **state)
     for (size_t i = 0; i < 3; i++)
         wb_batch_hold(&worker, &incoming[i], &entries[0])->paused_until = i ? 0 : WB_NEVER;
     assert_int_equal(wb_batch_prefetch(&worker), 1 + 2);
+    worker.held[0]->paused_until = wb_clock_monotonic() + 60 * WB_SECOND;
+    worker.held[2]->paused_until = 1; /* it is due, and may not pass */
+    assert_int_equal(wb_batch_next_time(&worker), worker.held[0]->paused_until);
+    pipeline.ordered = 0;
+    assert_int_equal(wb_batch_next_time(&worker), 1);
+    worker.held[0]->paused_until = WB_NEVER;
+    worker.held[2]->paused_until = 0;
     pipeline.ordered = 0; /* nobody is behind anybody */
     assert_int_equal(wb_batch_prefetch(&worker), 1 + 1);
     pipeline.ordered = 1;
@@ -2440,6 +2447,7 @@ static int dispatch_inside(const char *first, const char *second, int is_failed,
     ask_for(item, first, 0);
     ask_for(item, second, 0);
     wb_item_change(item, is_failed ? WB_ITEM_MOVING : WB_ITEM_HANDLED);
+    item->verdict = is_failed ? WB_VERDICT_FAILED : WB_VERDICT_OPEN;
     worker.may_have_ended = !is_failed;
     int r = wb_stage_dispatch_inside(&worker, &culprit, error);
     assert_null(culprit);
@@ -2458,11 +2466,9 @@ static void test_what_is_unconfirmed_in_a_transaction(void **state)
         assert_false(worker.transport_broken);
         assert_non_null(strstr(error.text, "\"q\""));
         wb_item *item = worker.batch[0];
-        if (!is_failed) {
-            assert_int_equal(wb_stage_isolate(&worker, WB_RETRY, NULL, &error), WB_OK);
-            assert_true(item->paused_until > wb_clock_monotonic());
-            assert_int_equal(item->failure.attempts + item->failure.faults, 0);
-        }
+        assert_int_equal(wb_stage_isolate(&worker, WB_RETRY, NULL, &error), WB_OK);
+        assert_true(item->paused_until > wb_clock_monotonic());
+        assert_int_equal(item->failure.attempts + item->failure.faults, 0);
         wb_batch_drop_all(&worker);
         assert_int_equal(dispatch_inside("x", "x", is_failed, &error), WB_OK);
         assert_int_equal(acknowledged, 1);

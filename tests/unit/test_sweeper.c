@@ -42,7 +42,8 @@ static int opened, closed; /* sessions */
 static int64_t put_due, told; /* when what is put is due; what the transport heard last */
 static int64_t database_behind; /* its clock */
 static uint64_t refused_row; /* has to be there until what it holds is parked */
-static size_t row_max; /* the store takes no larger ones; 0: it takes all */
+static size_t row_max;  /* the store takes no larger ones; 0: it takes all */
+static size_t mark_max; /* nor leaves it one that is larger */
 
 static row *find(uint64_t number)
 {
@@ -79,10 +80,12 @@ static int next_pending(wb_storage_session *s, uint64_t after, uint64_t before, 
 
 static int mark(wb_storage_session *s, const wb_mark *marks, size_t count, wb_error *error)
 {
-    (void)s, (void)error;
+    (void)s;
     for (size_t i = 0; i < count; i++) {
         row *marked = find(marks[i].batch);
         assert_non_null(marked);
+        if (mark_max && marks[i].remaining_size > mark_max)
+            return wb_error_set(error, WB_REJECT, WB_CAUSE_TOO_LARGE, 0, "not of %zu bytes", marks[i].remaining_size);
         marked->bytes.size = 0;
         if (marks[i].remaining)
             wb_buffer_put(&marked->bytes, marks[i].remaining, marks[i].remaining_size);
@@ -254,7 +257,7 @@ static int set_up(void **state)
     pipeline = (wb_pipeline){ .endpoint = "e", .mode = WB_MODE_RECEIVE_ONLY, .outbox = 1, .persistence_ops = &persistence_ops,
                               .transport_ops = &transport_ops, .sweep_after = 60 * WB_SECOND, .park_time = 60 * WB_SECOND };
     wb_pipeline_init(&pipeline);
-    refused_row = row_max = 0;
+    refused_row = row_max = mark_max = 0;
     deadly = "";
     opened = closed = 0;
     put_due = told = database_behind = 0;
@@ -409,6 +412,44 @@ static void test_what_cannot_be_parked_again_keeps_nobody(void **state)
     wb_buffer_free(&bytes);
 }
 
+/* Of what was confirmed it is rid: it goes once. */
+static void test_what_cannot_be_parked_again_shrinks(void **state)
+{
+    wb_buffer both = { 0 }, bytes = { 0 };
+    wb_parked left;
+    (void)state;
+    refused_row = number_of(HOUR);
+    encode_two("r", "nowhere", "c", &both);
+    wb_parked_encode(&bytes, &(wb_parked){ 3, "because", both.data, both.size });
+    put(refused_row, bytes.data, bytes.size);
+    row_max = 1;
+    sweep("rc");
+    assert_true(wb_parked_decode(find(refused_row)->bytes.data, find(refused_row)->bytes.size, &left));
+    assert_int_equal(left.tries, 3);
+    sweep("r");
+    wb_buffer_free(&both);
+    wb_buffer_free(&bytes);
+}
+
+/* Where the store does not take it back either, since its limit is lower than it was: both go once more, and no other row waits. */
+static void test_what_cannot_be_marked_keeps_nobody(void **state)
+{
+    wb_buffer both = { 0 };
+    (void)state;
+    encode_two("r", "nowhere", "c", &both);
+    refused_row = number_of(HOUR);
+    put(refused_row, both.data, both.size);
+    wb_buffer_free(&both);
+    put_operation("g", "queue", HOUR - WB_SECOND);
+    sweep("");
+    row_max = mark_max = 1;
+    sweep("rcg");
+    assert_int_equal(done.sent, 1);
+    put_operation("h", "queue", HOUR - 2 * WB_SECOND);
+    sweep("rc");
+    sweep("rch");
+}
+
 /* Once it is due, at first sight. */
 static void test_parked_rows_wait(void **state)
 {
@@ -513,6 +554,8 @@ int main(void)
         TEST(test_a_reason_that_does_not_fit),
         TEST(test_what_cannot_be_parked_keeps_nobody),
         TEST(test_what_cannot_be_parked_again_keeps_nobody),
+        TEST(test_what_cannot_be_parked_again_shrinks),
+        TEST(test_what_cannot_be_marked_keeps_nobody),
         TEST(test_parked_rows_wait),
         TEST(test_what_workers_have_underway_is_theirs),
         TEST(test_old_attempts_are_removed),
