@@ -182,12 +182,12 @@ static void test_behind_a_key_is_room(void **state)
         wb_batch_hold(&worker, &incoming[i], &entries[0])->paused_until = i ? 0 : WB_NEVER;
     assert_int_equal(wb_batch_prefetch(&worker), 1 + 2);
     worker.held[0]->paused_until = wb_clock_monotonic() + 60 * WB_SECOND;
-    worker.held[2]->paused_until = 1; /* it is due, and may not pass */
+    worker.held[1]->paused_until = 1; /* it is due, and may not pass */
     assert_int_equal(wb_batch_next_time(&worker), worker.held[0]->paused_until);
     pipeline.ordered = 0;
     assert_int_equal(wb_batch_next_time(&worker), 1);
     worker.held[0]->paused_until = WB_NEVER;
-    worker.held[2]->paused_until = 0;
+    worker.held[1]->paused_until = 0;
     pipeline.ordered = 0; /* nobody is behind anybody */
     assert_int_equal(wb_batch_prefetch(&worker), 1 + 1);
     pipeline.ordered = 1;
