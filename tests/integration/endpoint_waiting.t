@@ -30,16 +30,16 @@ sub table {
 }
 
 sub put {
-    my ($e, $id, $delay, @more) = @_;
-    my ($code) = $e->run('send', '--to', 'sink', '--type', 'T.Line', '--body', "body of $id", '--delay', $delay, '--id', $id, @more);
+    my ($e, $id, $delay, $to, @more) = @_;
+    my ($code) = $e->run('send', '--to', $to, '--type', 'T.Line', '--body', "body of $id", '--delay', $delay, '--id', $id, @more);
     die "$id is not sent\n" if $code != 0;
 }
 
 sub check_looks {
     my ($e) = @_;
-    put($e, 'later', '3h');
-    put($e, 'sooner', '2h', '--header', 'mine=kept');
-    put($e, 'odd', '1h', '--to', 'elsewhere');
+    put($e, 'later', '3h', 'sink');
+    put($e, 'sooner', '2h', 'sink', '--header', 'mine=kept');
+    put($e, 'odd', '1h', 'elsewhere');
     is ids($e), 'odd sooner later', "$e->{pair}: what waits, earliest first";
     is ids($e, '--to', 'sink'), 'sooner later', "$e->{pair}: to one destination";
     is ids($e, '--id', 'later'), 'later', "$e->{pair}: with one id";
@@ -151,7 +151,7 @@ sub check_many {
 # Somebody has taken it, and is not heard of again.
 sub check_taken {
     my ($e) = @_;
-    put($e, 'taken', '1h');
+    put($e, 'taken', '1h', 'sink');
     $e->sql(qq(update "waybill_$e->{name}_delayed" set owner = x'41', leased_until = 1000));
     my ($code, $answers) = json($e, 'cancel', '--id', 'taken');
     is_deeply [ $code, $answers->[0]{outcome}, $answers->[0]{taken_until} ], [ 75, 'taken', '1970-01-01T00:00:00.001Z' ], 'what is taken is left alone';
