@@ -11,7 +11,7 @@ void wb_restart_started(wb_restart *restart, int64_t now)
 
 int64_t wb_restart_plan(wb_restart *restart, int64_t now)
 {
-    if (now - restart->started >= WB_RESTART_RAN_WELL)
+    if (!restart->due && now - restart->started >= WB_RESTART_RAN_WELL)
         restart->pause = 0;
     restart->pause = restart->pause ? 2 * restart->pause : WB_RESTART_PAUSE_MIN;
     if (restart->pause > WB_RESTART_PAUSE_MAX)

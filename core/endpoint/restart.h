@@ -26,7 +26,7 @@ typedef struct wb_restart {
 
 /** It was started, for the first time or again. */
 void wb_restart_started(wb_restart *restart, int64_t now);
-/** It gave up: plan its next start. @return the pause before it. */
+/** It gave up, or could not be started: plan its next start. @return the pause before it. */
 int64_t wb_restart_plan(wb_restart *restart, int64_t now);
 /** Whether a start is planned. */
 int wb_restart_is_planned(const wb_restart *restart);

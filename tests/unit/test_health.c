@@ -189,7 +189,15 @@ static void test_pauses_of_restarts(void **state)
     wb_restart_started(&restart, now);
     assert_int_equal(wb_restart_plan(&restart, now + WB_RESTART_RAN_WELL - 1), WB_RESTART_PAUSE_MAX);
     wb_restart_started(&restart, now);
-    assert_int_equal(wb_restart_plan(&restart, now + WB_RESTART_RAN_WELL), WB_RESTART_PAUSE_MIN);
+    now += WB_RESTART_RAN_WELL;
+    assert_int_equal(wb_restart_plan(&restart, now), WB_RESTART_PAUSE_MIN);
+    /* then it could not be started */
+    for (int64_t pause = WB_RESTART_PAUSE_MIN; pause < WB_RESTART_PAUSE_MAX; pause *= 2) {
+        now += pause;
+        assert_true(wb_restart_is_due(&restart, now));
+        assert_int_equal(wb_restart_plan(&restart, now), 2 * pause < WB_RESTART_PAUSE_MAX ? 2 * pause : WB_RESTART_PAUSE_MAX);
+    }
+    assert_int_equal(wb_restart_plan(&restart, now + WB_RESTART_PAUSE_MAX), WB_RESTART_PAUSE_MAX);
 }
 
 /* ---- the protocol ------------------------------------------------------------------------ */
