@@ -413,8 +413,8 @@ int wb_endpoint_start(wb_endpoint *e, wb_error *error)
                  { "observer", e->setup->observer ? e->setup->observer->name : NULL },
                  { "mode", wb_mode_name(e->pipeline.mode) }, { "outbox", e->pipeline.outbox ? "on" : "off" },
                  { "workers", workers });
+    e->seats = wb_alloc_zero((size_t)e->setup->config->concurrency, sizeof *e->seats);
     e->seat_count = (unsigned)e->setup->config->concurrency;
-    e->seats = wb_alloc_zero(e->seat_count, sizeof *e->seats);
     r = fill_seats(e, error);
     if (r == WB_OK)
         r = wb_endpoint_keep(e, error);
@@ -606,6 +606,11 @@ void *wb_endpoint_owner(const wb_endpoint *e)
 wb_pipeline *wb_endpoint_pipeline(wb_endpoint *e)
 {
     return &e->pipeline;
+}
+
+const wb_endpoint_setup *wb_endpoint_setup_of(const wb_endpoint *e)
+{
+    return e->setup;
 }
 
 const wb_endpoint_config *wb_endpoint_config_of(const wb_endpoint *e)

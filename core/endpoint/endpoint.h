@@ -101,6 +101,7 @@ void *wb_endpoint_owner(const wb_endpoint *endpoint);
 wb_pipeline *wb_endpoint_pipeline(wb_endpoint *endpoint);
 /** Whether the tables of the outbox are its own, and not those of the processor of its sessions. */
 int wb_endpoint_owns_tables(const wb_endpoint *endpoint);
+const wb_endpoint_setup *wb_endpoint_setup_of(const wb_endpoint *endpoint);
 const wb_endpoint_config *wb_endpoint_config_of(const wb_endpoint *endpoint);
 /** Whether there is anything that wb_endpoint_start() would run. */
 int wb_endpoint_has_handlers(const wb_endpoint *endpoint);

@@ -19,6 +19,7 @@
 #include "core/base/thread.h"
 #include "core/endpoint/endpoint.h"
 #include "core/endpoint/restart.h"
+#include "core/endpoint/trial.h"
 #include "core/message/given.h"
 #include "core/session/sessions.h"
 
@@ -228,6 +229,7 @@ void wb_endpoint_close(wb_endpoint *endpoint)
 typedef struct running {
     wb_endpoint *endpoint;
     wb_restart restart;
+    wb_trial *trial; /* before workers are started again */
     wb_error error;
     int result;
 } running;
@@ -237,38 +239,59 @@ static int is_told_to_quit(const running *run)
     return atomic_load(&program_of(run->endpoint)->is_told_to_quit);
 }
 
+static void plan_restart(running *run, const wb_error *reason, int64_t now)
+{
+    wb_log_event(WB_LOG_ERROR, "endpoint gave up and is started again after a pause",
+                 { "endpoint", wb_endpoint_config_of(run->endpoint)->name }, { "reason", reason->text });
+    (void)wb_restart_plan(&run->restart, now);
+}
+
+static void restart_workers(running *run, int64_t now)
+{
+    wb_restart_started(&run->restart, now);
+    (void)wb_endpoint_restart(run->endpoint); /* the next look tells */
+}
+
+/* As `waybill run` does (core/cli/host.c): where none is left, what they need is verified first. */
+static void restart(running *run, int64_t now)
+{
+    wb_error error = { 0 };
+    if (wb_endpoint_missing(run->endpoint) < (unsigned)wb_endpoint_config_of(run->endpoint)->concurrency)
+        restart_workers(run, now);
+    else if (wb_trial_start(wb_endpoint_setup_of(run->endpoint), 0, &run->trial, &error) != WB_OK)
+        plan_restart(run, &error, now);
+}
+
+static void look_at_trial(running *run, int64_t now)
+{
+    wb_error error = { 0 };
+    if (!wb_trial_has_ended(run->trial))
+        return;
+    wb_trial *trial = run->trial;
+    run->trial = NULL;
+    if (wb_trial_end(trial, NULL, &error) == WB_OK)
+        restart_workers(run, now);
+    else
+        plan_restart(run, &error, now);
+}
+
 /* Workers that gave up are started again after a pause, as the file says. @return whether to go on. */
 static int look(running *run, int64_t now)
 {
     const int restarts = wb_endpoint_config_of(run->endpoint)->on_endpoint_failure == WB_ON_FAILURE_RESTART;
     wb_error error = { 0 };
-    sigset_t before;
-    int r = wb_endpoint_look(run->endpoint, &error);
+    const int r = wb_endpoint_look(run->endpoint, &error);
     if (r != WB_OK && !restarts) {
         run->error = error;
         return 0;
     }
-    if (r != WB_OK && !wb_restart_is_planned(&run->restart)) {
-        wb_log_event(WB_LOG_ERROR, "endpoint gave up and is started again after a pause",
-                     { "endpoint", wb_endpoint_config_of(run->endpoint)->name }, { "reason", error.text });
-        (void)wb_restart_plan(&run->restart, now);
-    }
-    if (wb_restart_is_due(&run->restart, now)) {
-        wb_restart_started(&run->restart, now);
-        wb_thread_block(&before);
-        (void)wb_endpoint_restart(run->endpoint);
-        wb_thread_unblock(&before);
-    }
+    if (run->trial)
+        look_at_trial(run, now);
+    else if (r != WB_OK && !wb_restart_is_planned(&run->restart))
+        plan_restart(run, &error, now);
+    else if (wb_restart_is_due(&run->restart, now))
+        restart(run, now);
     return 1;
-}
-
-static int start_workers(wb_endpoint *endpoint, wb_error *error)
-{
-    sigset_t before;
-    wb_thread_block(&before);
-    int r = wb_endpoint_start(endpoint, error);
-    wb_thread_unblock(&before);
-    return r;
 }
 
 /* Code of modules: what is out of memory there is theirs. */
@@ -283,17 +306,43 @@ static int open_modules(wb_endpoint *endpoint, wb_error *error)
     return r;
 }
 
+/* Threads that are started here get no signals of the program's. */
+static int look_blocked(running *run)
+{
+    sigset_t before;
+    wb_thread_block(&before);
+    const int goes_on = look(run, wb_clock_monotonic());
+    wb_thread_unblock(&before);
+    return goes_on;
+}
+
 static void run_workers(void *argument)
 {
     running *run = argument;
-    run->result = start_workers(run->endpoint, &run->error);
+    sigset_t before;
+    wb_thread_block(&before);
+    run->result = wb_endpoint_start(run->endpoint, &run->error);
+    wb_thread_unblock(&before);
     wb_restart_started(&run->restart, wb_clock_monotonic());
     while (run->result == WB_OK && !is_told_to_quit(run)) {
-        if (!look(run, wb_clock_monotonic()))
+        if (!look_blocked(run))
             run->result = WB_FATAL;
         wb_log_sum_up();
         wb_clock_pause(LOOK_EVERY, &program_of(run->endpoint)->is_told_to_quit);
     }
+}
+
+/* Where memory is out it is left with signals blocked. */
+static int try_run(running *run)
+{
+    wb_error ignored;
+    wb_thread_own own;
+    wb_thread_remember(&own);
+    const int is_out = wb_memory_try(run_workers, run) < 0;
+    wb_thread_put_back(&own);
+    if (run->trial)
+        (void)wb_trial_end(run->trial, NULL, &ignored);
+    return is_out;
 }
 
 int wb_endpoint_run(wb_endpoint *endpoint, wb_reason *reason)
@@ -309,7 +358,7 @@ int wb_endpoint_run(wb_endpoint *endpoint, wb_reason *reason)
                                                "the endpoint has run: close it and open it again"),
                       reason);
     run.result = open_modules(endpoint, &run.error);
-    int is_out = run.result == WB_OK && wb_memory_try(run_workers, &run) < 0;
+    int is_out = run.result == WB_OK && try_run(&run);
     wb_endpoint_stop(endpoint);
     (void)wb_endpoint_join(endpoint, &ignored);
     return is_out ? report_no_memory(reason) : report(&run.error, run.result, reason);

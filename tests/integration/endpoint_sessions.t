@@ -382,6 +382,25 @@ sub hosts_handlers {
     is $p->end, 0, "$pair: and closes";
 }
 
+# What its handlers need is gone: that is looked for without taking a message, which would count as a delivery of it.
+sub starts_again {
+    my ($pair) = @_;
+    my $e = endpoint($pair, '', concurrency => 2);
+    my $p = Session->new($e, {}, $e->{name}, 'handlers');
+    is $p->say('run'), 'OK', "$pair: gone: its handlers run";
+    $e->send($e->{name}, { id => 'before' });
+    $e->wait_for('it works', sub { !$e->not_once('before') });
+    $e->sql(qq(alter table "waybill_$e->{name}_dedup" rename to away));
+    $e->send($e->{name}, map { { id => "gone$_" } } 1 .. 4);
+    $e->wait_for('it gave up, and could not be started twice', sub { 3 <= (() = $p->log_lines(qr/msg="endpoint gave up and is started again after a pause"/)) }, 30);
+    cmp_ok scalar(() = $p->log_lines("worker gives up")), '<=', 2, "$pair: gone: no worker took a message meanwhile";
+    $e->sql(qq(alter table away rename to "waybill_$e->{name}_dedup"));
+    $e->wait_for('it goes on', sub { !$e->not_once(map { "gone$_" } 1 .. 4) }, 30);
+    $p->tell('quit');
+    is_deeply [ $p->hear, $p->hear ], [ 'OK', 'OK' ], "$pair: gone: it quits";
+    is $p->end, 0, "$pair: gone: and closes";
+}
+
 # Threads of a process that may get a signal, and those that block it.
 sub threads_by_signal {
     my ($pid, $number) = @_;
@@ -475,6 +494,7 @@ for my $pair (@pairs) {
     many($pair, $_) for 'control_message', 'store_and_forward';
     send_only($pair);
     hosts_handlers($pair);
+    starts_again($pair) if $pair eq 'sqlite+sqlite';
     ends_by_signal($pair);
 }
 done_testing;
