@@ -193,6 +193,23 @@ cmp_ok time - $from, '<', 6, 'within a second or so';
 like join("\n", $e->log_lines('spans were dropped')), qr/spans=\d{3}/, 'a line says how many spans there are not';
 behave('hang');
 
+# ---- who refuses them refuses them, however his answer ends --------------------------------------------------
+behave('200');
+$e->configure(with => observer());
+$e->start;
+for my $how ('cut 400', 'endless 413') {
+    $before = () = $e->log_lines('the receiver refused the spans');
+    behave($how);
+    $e->send('orders', { id => $how });
+    $e->wait_for("$how: they are dropped", sub { (() = $e->log_lines('the receiver refused the spans')) > $before });
+    behave('200');
+    $e->send('orders', { id => "behind $how" });
+    $e->wait_for('and what is behind them is taken', sub { span('process orders', "behind $how") == 1 });
+    is scalar(span('process orders', $how)), 0, 'they are not';
+}
+is $e->stop, 0, 'it stops';
+behave('hang');
+
 # ---- nor do several endpoints, one after the other --------------------------------------------------------
 my @more = map { Endpoint->new('sqlite+sqlite', name => "more$_", with => observer()) } 1 .. 6;
 $e->configure(with => observer(), shutdown_timeout => '1s', beside => [ $billing, @more ]);

@@ -193,13 +193,13 @@ static void judge_status(const wb_otlp_poster *poster, long status, wb_otlp_outc
     (void)snprintf(outcome->reason, sizeof outcome->reason, "the receiver answered with status %ld", status);
 }
 
-/* Who said that it has them has them, however its answer ended. */
+/* Who said that it has them has them, and who refused them refuses them, however the answer ended. */
 static void judge(const wb_otlp_poster *poster, int code, wb_otlp_outcome *outcome)
 {
     long status = 0;
     if (code != CURLE_FAILED_INIT)
         (void)curl_easy_getinfo(poster->easy, CURLINFO_RESPONSE_CODE, &status);
-    if (code == CURLE_OK || is_taken(status)) {
+    if (code == CURLE_OK || status >= 200) {
         judge_status(poster, status, outcome);
         return;
     }
