@@ -4,6 +4,7 @@
  */
 #include "config.h"
 
+#include <stdio.h>
 #include <sysexits.h>
 
 #include "core/base/clock.h"
@@ -43,6 +44,17 @@ static int change_all(cli_failures *f, int is_archive, const char *outcome, size
     return EX_OK;
 }
 
+/* What went back is a message of its own, on its way or in the hands of its endpoint. */
+static void tell_of_sent(const cli_failures *f)
+{
+    size_t sent = 0;
+    for (size_t i = 0; i < f->count; i++)
+        sent += f->found[i].status == WB_FAILED_RETRYING;
+    if (sent)
+        (void)fprintf(stderr, "waybill: endpoint \"%s\": messages that were sent back before, which this does not call back: %zu\n",
+                      f->setup->config->name, sent);
+}
+
 static int change(cli_failures *f, int is_archive)
 {
     const char *outcome = is_archive ? "archived" : "discarded";
@@ -50,6 +62,7 @@ static int change(cli_failures *f, int is_archive)
     int code = cli_failures_find(f);
     if (code != EX_OK)
         return code;
+    tell_of_sent(f);
     if (f->is_dry)
         return cli_failures_would(f, outcome);
     cli_progress_begin(is_archive ? "archiving" : "discarding", "failed messages", f->count, !f->is_json);

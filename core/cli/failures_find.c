@@ -81,7 +81,10 @@ int cli_failures_find(cli_failures *f)
     const int code = cli_failures_visit(f, keep_one, f);
     if (code != EX_OK)
         return code;
-    return f->count ? EX_OK : cli_fail(EX_NOINPUT, "there is no such failed message: see \"waybill failures list --status any\"");
+    if (f->count)
+        return EX_OK;
+    return cli_fail(EX_NOINPUT, "there is no such failed message%s%s: see \"waybill failures list --status any\"",
+                    f->filter.status ? " whose status is " : "", f->filter.status ? cli_failed_status_name(f->filter.status) : "");
 }
 
 /* ---- what became of each ------------------------------------------------------------------- */

@@ -107,6 +107,8 @@ static int read_filter(const cli_values *v, cli_failed_filter *f)
                               .group = v->value[OPTION_GROUP],   .status = WB_FAILED_WAITS };
     if (status && (f->status = cli_failed_status(status)) < 0)
         return cli_fail(EX_USAGE, "--status \"%s\" is not failed, retrying, resolved, archived or any", status);
+    if (f->reason && !*f->reason)
+        return cli_fail(EX_USAGE, "--reason is empty, which is a part of every reason");
     int code = read_number("--skip", v->value[OPTION_SKIP], &f->skip);
     if (code == EX_OK)
         code = read_number("--limit", v->value[OPTION_LIMIT], &f->limit);

@@ -117,7 +117,8 @@ static int ingest(wb_context *ctx, const wb_message *message)
     const wb_header *answer = wb_failed_answer(message->headers, message->header_count);
     if (!ops)
         return wb_fail(ctx, WB_RETRY, "the persistence does not hand out the table of failed messages");
-    if (!answer && !WB_HEADERS_FIND(message->headers, message->header_count, WB_HEADER_FAILED_QUEUE))
+    const wb_header *queue = WB_HEADERS_FIND(message->headers, message->header_count, WB_HEADER_FAILED_QUEUE);
+    if (!answer && !(queue && queue->value_size))
         return wb_fail(ctx, WB_UNRECOVERABLE, "it has no header " WB_HEADER_FAILED_QUEUE ": it is no failed message, or "
                                               "nobody knows where it failed");
     const int64_t now = wb_context_now(ctx);

@@ -20,7 +20,7 @@ typedef struct retrying {
     const char *queue;
     wb_failed_retry *one;
     int64_t body_max;
-    size_t sent, bytes;
+    size_t sent, unread, bytes;
     int is_full; /* `one` is for the next lot */
     wb_error *error;
 } retrying;
@@ -76,7 +76,9 @@ static int take(void *argument, const wb_failed *failed)
     r->one->unread = r->one->edit && r->one->edit->has_body
                          ? wb_failed_decode(failed->message, failed->message_size, &arena, &record)
                          : wb_failed_decode_whole(failed->message, failed->message_size, r->body_max, &arena, &record);
-    if (!r->one->unread)
+    if (r->one->unread)
+        r->unread++;
+    else
         send_back_if_it_fits(r, record.operation, &arena);
     wb_arena_free(&arena);
     return WB_OK;
@@ -129,8 +131,8 @@ static int retry_in(retrying *r, wb_failed_retry *retries, size_t count, size_t 
     while (r->ops && taken < count && result == WB_OK && !r->is_full)
         result = retry_one(r, &retries[taken++]);
     *ret_taken = taken - (r->is_full != 0);
-    if (result != WB_OK || (r->ops && !r->sent))
-        return result;
+    if (result != WB_OK || (r->ops && !r->sent && !r->unread))
+        return result; /* also what cannot be read was changed, by which who asks for the rest tells it from that */
     wb_crash_point("retry_before_commit");
     return wb_sessions_commit(r->session, r->error); /* without a connection it says why */
 }

@@ -118,6 +118,18 @@ is_deeply [ failures('id=one3&status=failed') ], [$broken], 'and this one waits'
 like((ask("/api/failures/message?failure=$broken", headers => \@program))[1], qr/the message is damaged where it is kept: restore its row/, 'for a reason');
 ok $e->log_lines(qr/msg="failed messages retried in the console" endpoint=kept messages=1 asked=2 unreadable=1 /), 'as the log has it';
 
+# Nor do more of them than one answer is about: who asks for the rest comes to those behind.
+$e->send('error', failed_at('00:00:04', fail_ids('T.Damaged', map { "damaged$_" } 1 .. 501)));
+$e->wait_for('many are there', sub { (() = failures('type=T.Damaged')) == 500 && (() = failures('type=T.Damaged&skip=500')) == 1 });
+$e->sql('update waybill_kept_failed set message = substr(message, 1, length(message) - 1) where failed_at = (select max(failed_at) from waybill_kept_failed)');
+$e->send('error', failed_at('00:00:05', fail_ids('T.Damaged', 'whole')));
+$e->wait_for('and one behind them', sub { failures('id=whole') });
+$answer = change('failures/retry', { group => group_of('T.Damaged') });
+is_deeply [ outcome($answer), scalar @{ $answer->{unreadable} }, $answer->{more} ? 'more' : '' ], [ '0 0', 500, 'more' ], 'of 501 that cannot be read one is told with the rest';
+$answer = change('failures/retry', { group => group_of('T.Damaged'), until => $answer->{until} });
+is_deeply [ outcome($answer), scalar @{ $answer->{unreadable} }, $answer->{more} ? 'more' : '' ], [ '1 0', 1, '' ], 'and what is behind them is retried';
+is_deeply [ map { $_->{id} } $e->collect('sink', 1, 'it is sent') ], ['whole'], 'it alone';
+
 # ---- two processes at once --------------------------------------------------------------------------------------
 start($other_port);
 my $group = group_of('T.Many');

@@ -45,15 +45,17 @@ sub check_identity {
     my ($e) = @_;
     my $failed = sub { my ($id, $endpoint, $second) = @_; return { id => $id, type => 'T.T', body => $second, headers => [ [ "$n.FailedQ" => $endpoint ], [ "$n.ProcessingEndpoint" => $endpoint ],
         [ "$n.TimeOfFailure" => "2026-01-01 00:00:0$second:000000 Z" ], [ "$n.ExceptionInfo.Message" => 'no' ] ] } };
-    $e->send('error', $failed->('same', 'here', 1), $failed->('same', 'here', 1), $failed->('same', 'there', 1), { id => 'plain', type => 'T.T', body => 'no failure' });
+    $e->send('error', $failed->('same', 'here', 1), $failed->('same', 'here', 1), $failed->('same', 'there', 1), { id => 'plain', type => 'T.T', body => 'no failure' }, { id => 'nowhere', type => 'T.T', body => 'nor this', headers => [ [ "$n.FailedQ" => '' ] ] });
     $e->wait_for('two endpoints, two messages', sub { count($e, '--id', 'same') == 2 && $e->depth('error') == 0 });
     $e->send('error', $failed->('same', 'here', 2));
     my @got;
     $e->wait_for('each is known by its failure', sub { @got = sort { $a->{endpoint} cmp $b->{endpoint} } @{ json($e, 'list', '--id', 'same') }; @got == 2 && $got[0]{attempts} == 2 });
     is_deeply [ map { "$_->{endpoint} $_->{attempts}" } @got ], [ 'here 2', 'there 1' ], "$e->{pair}: two messages, three failures";
     is((failures($e, 'show', '--failure', $got[0]{failure}, '--body'))[1], '2', "$e->{pair}: the last counts");
-    my ($refused) = $e->collect('kept.error', 1, 'what is no failed message is in its own error queue');
-    like $refused->{header}{"$n.ExceptionInfo.Message"}, qr/it has no header NServiceBus.FailedQ/, "$e->{pair}: with the reason";
+    my @refused = $e->collect('kept.error', 2, 'what is no failed message is in its own error queue');
+    is_deeply [ sort map { $_->{id} } @refused ], [qw(nowhere plain)], "$e->{pair}: nor is what names no queue";
+    like $_->{header}{ $_->{id} eq 'plain' ? "$n.ExceptionInfo.Message" : 'Waybill.NotKept' }, qr/it has no header NServiceBus.FailedQ/, "$e->{pair}: with the reason" for @refused;
+    is((failures($e, 'discard', '--reason', '', '--dry-run'))[0], 64, "$e->{pair}: an empty part of a reason says nothing");
     is((failures($e, 'archive', '--failure', $got[0]{failure}))[0], 0, "$e->{pair}: archived");
     is((failures($e, 'discard', '--failure', $got[1]{failure}))[0], 0, "$e->{pair}: discarded");
     is_deeply [ map { "$_->{endpoint} $_->{status}" } @{ json($e, 'list', '--id', 'same', '--status', 'any') } ], ['here archived'], "$e->{pair}: one is kept, the other not";
@@ -252,7 +254,8 @@ sub check_large {
     is((failures($e, 'edit-retry', '--id', 'words', '--header', 'mine=edited'))[0], 0, "$e->{pair}: edited");
     my ($got) = $e->collect('sink', 1, 'the edited one leaves');
     ok $got->{body} eq $body{words} && $got->{header}{mine} eq 'edited', "$e->{pair}: with the body it had";
-    failures($e, 'discard', '--id', 'words', '--status', 'retrying');
+    like((failures($e, 'discard', '--id', 'words'))[1], qr/no such failed message whose status is failed:/, "$e->{pair}: what is retrying is not meant");
+    like((failures($e, 'discard', '--id', 'words', '--status', 'retrying'))[1], qr/sent back before, which this does not call back: 1$/m, "$e->{pair}: or it is, and goes on");
     json($e, 'import', '--file', $file);
     is((failures($e, 'retry', '--of', 'large'))[0], 0, "$e->{pair}: retried");
     my %sent = map { $_->{id} => $_->{body} } $e->collect('sink', 3, 'all are sent');
