@@ -16,6 +16,7 @@
 /* So much of a body is shown, as text or in hexadecimal digits; all of it can be had as a file. */
 #define TEXT_MAX ((size_t)256 * 1024)
 #define BYTES_MAX ((size_t)16 * 1024)
+#define GROUPS_MAX 1000
 
 typedef struct {
     cli_asked_tables tables;
@@ -116,10 +117,16 @@ void cli_asked_failures(void *owner, const json_t *given, wb_answer *answer)
 
 /* ---- groups ------------------------------------------------------------------------------- */
 
-/* They come in the order in which they failed: the last has what the group shows. */
-static void count(json_t *groups, const wb_failed *failed, const wb_failed_record *record)
+/* They come in the order in which they failed: the last has what the group shows. Where each has a reason of its own nobody reads
+ * them all, and who asks is answered by the process that handles messages. */
+static void count(search *s, const wb_failed *failed, const wb_failed_record *record)
 {
-    json_t *known = json_object_get(groups, record->group), *group = cli_failed_json(failed, record);
+    json_t *groups = s->found, *known = json_object_get(groups, record->group);
+    if (!known && json_object_size(groups) >= GROUPS_MAX) {
+        s->has_more = 1;
+        return;
+    }
+    json_t *group = cli_failed_json(failed, record);
     const json_int_t before = json_integer_value(json_object_get(known, "count"));
     json_t *first = known ? json_incref(json_object_get(known, "first")) : cli_waiting_time_json(failed->failed_at);
     json_object_set_new(group, "count", json_integer(before + 1));
@@ -141,7 +148,7 @@ static int count_one(void *argument, const wb_failed *failed)
     if (wb_failed_decode(failed->summary, failed->summary_size, &arena, &record) != 0)
         s->unreadable++;
     else if (cli_failed_matches(&s->filter, failed, &record))
-        count(s->found, failed, &record);
+        count(s, failed, &record);
     wb_arena_free(&arena);
     return WB_OK;
 }
@@ -170,8 +177,8 @@ void cli_asked_groups(void *owner, const json_t *given, wb_answer *answer)
         return;
     s.found = json_object();
     if (visit(&s, WB_FAILED_ANY, count_one) == WB_OK)
-        wb_answer_json(answer, 200, json_pack("{s:s, s:o, s:I, s:o}", "endpoint", s.tables.setup->config->name, "counts", counts_json(&s),
-                                              "unreadable", (json_int_t)s.unreadable, "groups", values_of(s.found)));
+        wb_answer_json(answer, 200, json_pack("{s:s, s:o, s:I, s:o, s:b}", "endpoint", s.tables.setup->config->name, "counts", counts_json(&s),
+                                              "unreadable", (json_int_t)s.unreadable, "groups", values_of(s.found), "more", s.has_more));
     else
         cli_asked_fail(&s.tables, answer);
     json_decref(s.found);

@@ -49,7 +49,7 @@ my $failed = sub { my ($id, $type, $reason, $body, @headers) = @_; return { id =
     [ "$n.TimeSent" => POSIX::strftime('%F %T:000000 Z', gmtime $begun) ], [ "$n.TimeOfFailure" => POSIX::strftime('%F %T:000000 Z', gmtime $begun + 97 * ++$count) ], [ "$n.ExceptionInfo.ExceptionType" => 'System.TimeoutException' ], [ "$n.ExceptionInfo.Message" => $reason ] ] } };
 $e->send('error', (map { $failed->("order-$_", 'Sales.PlaceOrder', "The payment service did not answer within 30 s (attempt $_).", $order) } 1 .. 55),
     (map { $failed->("invoice-$_", 'Billing.SendInvoice', 'No address is known for this customer.', $order) } 1 .. 7),
-    $failed->($script, $script, $script, $script, [ $script => $script ]), $failed->('turned', 'T.Turned', $turned, $turned), $failed->('large', 'T.Large', 'It is large.', 'x' x (16 * 1048576)), $failed->('bytes', 'T.Bytes', 'It is no text.', join '', map { chr } 0 .. 255));
+    $failed->($script, $script, $script, $script, [ $script => $script ]), $failed->('turned', 'T.Turned', $turned, $turned), $failed->('large', 'T.Large', 'It is large.', 'x' x (16 * 1048576)), $failed->('nested', 'T.Nested', 'It is nested.', '[' x 20_000 . ']' x 20_000), $failed->('bytes', 'T.Bytes', 'It is no text.', join '', map { chr } 0 .. 255));
 $e->send('orders', (map { { id => "o$_", do => 'send sink T.Out x' } } 1 .. 40), { id => 'later', do => [ map { ("delay ${_}000000", 'send sink Sales.CancelUnpaid x') } 3, 5, 9 ] });
 $e->wait_for('messages are handled', sub { $e->effects >= 41 });
 
@@ -81,7 +81,7 @@ ready('counts go on by themselves', '[...document.querySelectorAll("dl.facts dt"
 # ---- by keyboard alone ---------------------------------------------------------------------------------------------
 $b->press('2');
 shows('the second page by its number', 'The payment service did not answer');
-is $b->text('nav a[aria-current] .count'), '66', 'how many wait';
+is $b->text('nav a[aria-current] .count'), '67', 'how many wait';
 $b->run('document.getElementById("main").focus()');
 for (1 .. 12) { $b->press($tab); last if $b->run('return (document.activeElement.dataset.focus || "").startsWith("group")') }
 $b->press($enter);
@@ -120,6 +120,9 @@ open_message('It is large.');
 like $b->text('#body .title'), qr/16\.0 MiB, its beginning is shown/, '16 MiB: the beginning';
 is $b->run('return document.querySelector("#body pre").innerText.length'), 262144, 'is shown';
 is $b->run('return fetch(document.querySelector("#body a[download]").href).then(a => a.blob()).then(b => b.size)'), 16 * 1048576, 'and all of it can be saved';
+open_message('It is nested.');
+is $b->text('#body [aria-selected=true]'), 'JSON', 'JSON of 20,000 levels';
+is $b->run('return document.querySelector("#body pre").textContent.length'), 40_000, 'is shown as it is';
 open_message('It is no text.');
 is $b->text('#body [aria-selected=true]'), 'Hex', 'bytes are shown as bytes';
 
@@ -181,6 +184,17 @@ $b->click('[data-focus=archive]');
 $b->press($enter);
 is $told->($b), '1 archived.', 'one is archived';
 is rows('archived', 'T.Bytes'), 1, 'in the table, too';
+$b->run('state.session.token = "0".repeat(64)');
+open_message('It is nested.');
+$b->click('[data-focus=archive]');
+$b->press($enter);
+is $told->($b), '1 archived.', 'with the token of a session that is gone the page asks for that which there is';
+is_deeply [ map { /status of (\d+)/ } $b->complaints ], [403], 'having been refused once';
+$b->go($url . '#/failures/group/' . ($group =~ m{group/(\w+)})[0] . '?skip=500');
+shows('a page behind the last one', 'None is left on this page');
+ok $b->run('return document.querySelector("[data-focus=earlier]")'), 'leads back';
+$b->run('location.reload()');
+ready('a page of a group knows how many wait', 'document.querySelector("nav a[aria-current] .count")');
 $b->go($url . '#/failures/group/' . ($group =~ m{group/(\w+)})[0]);
 ready('a group', 'document.querySelectorAll("td input").length == 50');
 $b->click("tr:nth-child($_) input") for 1 .. 3;

@@ -182,6 +182,15 @@ like +(ask('/api/session', method => 'DELETE', headers => ["Cookie: $cookie"]))[
 is +(ask('/api/plan', headers => ["Cookie: $cookie"]))[0], 401, 'it is worth nothing';
 is $e->stop, 0, 'it stops';
 
+# ---- a reason of its own each ----------------------------------------------------------------------------------------
+$e->configure(beside => [ bless { of => $e }, 'Keeper' ], top => qq(http = { listen = "127.0.0.1:$port"; };\nconsole = { };\n));
+$e->start;
+$e->send('error', map { { id => "own$_", type => "T.Own$_", body => '', headers => [ [ "$n.FailedQ" => 'sales' ], [ "$n.TimeOfFailure" => '2026-02-01 00:00:00:000000 Z' ] ] } } 1 .. 1001);
+$e->wait_for('they are there', sub { $groups = api('failures/groups'); ($groups->{counts}{failed} // 0) == 1010 });
+is_deeply [ scalar @{ $groups->{groups} }, $groups->{more} ? 'more' : '' ], [ 1000, 'more' ], 'so many groups in an answer, and that there are more';
+ok !api('failures/groups?status=archived')->{more}, 'where there are not it says so';
+is $e->stop, 0, 'it stops';
+
 # ---- with TLS --------------------------------------------------------------------------------------------------------
 # What the browser keeps it sends over TLS alone, and is told so when it is to forget it, too.
 umask 0077;

@@ -110,7 +110,19 @@ const query = (given) => '?' + new URLSearchParams(Object.entries(given).filter(
 // ---- changing something -----------------------------------------------------------------------
 
 const mayWrite = () => state.session && state.session.write;
-const post = (path, given) => ask(path, { method: 'POST', headers: { 'Content-Type': 'application/json', 'X-Waybill-Token': state.session.token || '' }, body: JSON.stringify(given) });
+const send = (path, given) => ask(path, { method: 'POST', headers: { 'Content-Type': 'application/json', 'X-Waybill-Token': state.session.token || '' }, body: JSON.stringify(given) });
+
+// Where the process was started anew and somebody signed in on another page of this browser, this one has the token of a session that is gone.
+async function post(path, given) {
+  const token = state.session.token;
+  try { return await send(path, given); } catch (error) {
+    if (error.status !== 403) throw error;
+    state.session = await ask('/api/session');
+    if (!state.session.signed_in) route();
+    if (!state.session.token || state.session.token === token) throw error;
+  }
+  return send(path, given);
+}
 
 // Whether somebody means it; or what he filled in.
 function confirmed(title, text, yes, kind, field) {
@@ -140,7 +152,7 @@ async function change(path, given, did) {
       done += answer.done;
       left += answer.left_alone;
       for (const failure of answer.unreadable || []) unread.add(failure);
-      isOver = !answer.more || !answer.done;
+      isOver = !answer.more || !(answer.done || (answer.unreadable || []).length);
       if (!isOver) say('', `${done} ${did}, and more \u2026`);
     }
     const others = left ? ` ${plural(left, 'was', 'were')} left alone: somebody else has seen to ${left === 1 ? 'it' : 'them'} meanwhile.` : '';
@@ -336,7 +348,7 @@ function pages(given, path, hasMore, count) {
   const skip = Number(given.skip || 0);
   if (!skip && !hasMore) return null;
   const to = (n) => path + query({ ...given, skip: n || '' });
-  return el('div', { class: 'more head' }, el('span', { class: 'muted' }, `${skip + 1} to ${skip + count}`), el('span', { class: 'end' },
+  return el('div', { class: 'more head' }, el('span', { class: 'muted' }, count ? `${skip + 1} to ${skip + count}` : ''), el('span', { class: 'end' },
     skip ? el('a', { class: 'button', href: to(Math.max(skip - 50, 0)), 'data-focus': 'earlier' }, '\u2190 Earlier') : null,
     hasMore ? el('a', { class: 'button', href: to(skip + count), 'data-focus': 'later' }, 'Later \u2192') : null));
 }
@@ -379,14 +391,15 @@ function searchForm(given) {
 }
 const unreadableNote = (count) => el('p', { class: 'note', id: 'unreadable' }, `${number(count)} kept by a later version, which this one cannot read: left alone.`);
 const pageFailures = (given) => ({
-  title: 'Failed messages', nav: '#/failures', every: 5,
-  async load() { this.data = keeper('failures') ? await ask('/api/failures/groups' + query(given)) : null; if (this.data && !given.endpoint) noteFailed(this.data); },
+  title: 'Failed messages', nav: '#/failures', every: 5, isCount: !given.endpoint,
+  async load() { this.data = keeper('failures') ? await ask('/api/failures/groups' + query(given)) : null; if (this.data && this.isCount) noteFailed(this.data); },
   show() {
     if (!this.data) return [el('div', { class: 'head' }, el('h1', null, 'Failed messages')), unkept()];
     const groups = this.data.groups.sort((a, b) => b.count - a.count || (a.group < b.group ? -1 : 1)), status = given.status || 'failed', canRetry = mayWrite() && status === 'failed';
     this.search ||= searchForm(given);
     return [el('div', { class: 'head' }, el('h1', null, 'Failed messages'), el('span', { class: 'end' }, chooser('failures', given, '#/failures'), statusTabs(given, this.data.counts))),
       this.search, this.data.unreadable ? unreadableNote(this.data.unreadable) : null,
+      this.data.more ? el('p', { class: 'note', id: 'more-groups' }, `There are more reasons than these ${number(groups.length)}. Find messages by type, endpoint or time.`) : null,
       groups.length === 0 ? (this.data.unreadable ? null : status === 'failed' ? nothing('Nothing waits for you', 'No message has failed and was not seen to.') : nothing('None is ' + status, 'Those that are stay here until the retention is over.'))
         : el('section', { class: 'card', id: 'groups' }, table(['Reason and type', 'Failed in', { text: 'Messages', right: true }, 'First', 'Last', ...(canRetry ? [{ text: '', right: true }] : [])], groups.map((g) => [
           td(el('a', { href: '#/failures/group/' + g.group + query({ endpoint: given.endpoint, status: given.status }), 'data-focus': 'group ' + g.group },
@@ -405,7 +418,7 @@ const pageFound = (given) => ({
     const words = Object.keys(finders).filter((name) => given[name]).map((name) => [finders[name] + ' ', el('span', { class: 'mono wrap' }, visible(given[name]))]);
     return [el('a', { class: 'back', href: '#/failures' + query({ endpoint: given.endpoint }) }, '\u2190 Failed messages'),
       el('div', { class: 'head' }, el('h1', null, 'Found'), el('span', { class: 'muted' }, words, given.from ? ' from ' + utc(given.from).replace('Z', ' UTC') : null, given.before ? ' before ' + utc(given.before).replace('Z', ' UTC') : null)),
-      this.search, list.length === 0 ? nothing('No failed message is like that', 'Ids, types, endpoints and queues are compared whole, letter by letter; of a reason a part is enough.')
+      this.search, list.length === 0 ? Number(given.skip) ? [nothing('None is left on this page', 'There may be some on those before it.'), pages(given, '#/failures/found', false, 0)] : nothing('No failed message is like that', 'Ids, types, endpoints and queues are compared whole, letter by letter; of a reason a part is enough.')
         : el('section', { class: 'card', id: 'found' }, table(['Message and reason', 'Status', 'Failed in', 'Failed'], list.map((m) => [
           td([el('a', { class: 'mono wrap', href: '#/failures/message/' + encodeURIComponent(value(m, 'failure')) + query({ endpoint: given.endpoint }), 'data-focus': 'message ' + m.failure }, visible(value(m, 'id') || 'no id')),
             el('span', { class: 'sub wrap' }, visible(value(m, 'type') || 'no type')), el('span', { class: 'sub clamp' }, visible(value(m, 'reason')))], 'grow'),
@@ -418,7 +431,7 @@ const pageGroup = (group, given) => ({
   show() {
     const list = this.data.messages, first = list[0];
     const back = el('a', { class: 'back', href: '#/failures' + query({ endpoint: given.endpoint, status: given.status }) }, '\u2190 Failed messages');
-    if (!first) return [back, nothing('None is left here', 'Somebody has seen to them, or they were handled.')];
+    if (!first) return [back, nothing(...(Number(given.skip) ? ['None is left on this page', 'There may be some on those before it.'] : ['None is left here', 'Somebody has seen to them, or they were handled.'])), pages(given, '#/failures/group/' + group, false, 0)];
     return [back, el('div', { class: 'head' }, el('h1', null, visible(value(first, 'type') || 'No type')), statusPill(first.status), el('span', { class: 'tag mono' }, group), this.deeds(list)),
       el('div', { class: 'reason' }, visible(value(first, 'reason'))),
       el('section', { class: 'card' }, table(['Message', 'Failed in', { text: 'Attempts', right: true }, 'Failed'], list.map((m) => [
@@ -444,13 +457,14 @@ const pageGroup = (group, given) => ({
 
 // ---- one failed message -----------------------------------------------------------------------------
 
-// As it was written, but for blanks between: no number changes, no name is lost.
+// As it was written, but for blanks between: no number changes, no name is lost. What is nested deeper than people read stays as it is.
 function prettyJson(text) {
   const parts = [], tokens = text.matchAll(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|true|false|null|[{}[\],:]/g);
   let depth = 0, before = '', line = '';
   const flush = () => { if (line) parts.push(line); line = ''; };
   const mark = (kind, token) => { flush(); parts.push(el('span', { class: kind }, visible(token))); };
   for (const [token] of tokens) {
+    if (depth > 100) return visible(text); // each step is written before each line
     if (token === '}' || token === ']') { depth--; if (before !== '{' && before !== '[') line += '\n' + '  '.repeat(depth); line += token; }
     else {
       if (before === '{' || before === '[' || before === ',') line += '\n' + '  '.repeat(depth);
@@ -677,7 +691,7 @@ function showFrame() {
   const mayLook = state.session && state.session.signed_in, here = page.nav || (location.hash || '#/').split('?')[0];
   $('nav').replaceChildren(...(mayLook ? navigation : []).map(([to, name]) => el('a', { href: to, 'aria-current': here === to || (to === '#/' && here === '') ? 'page' : null }, name,
     to === '#/failures' && state.failed ? el('span', { class: 'count', 'aria-label': state.failed + ' wait' }, number(state.failed)) : null)));
-  $('foot').replaceChildren(...(state.session ? [el('span', null, 'Waybill ' + state.session.version), el('span', null, state.session.write ? 'You may change things here.' : 'Read-only.'),
+  $('foot').replaceChildren(...(state.session ? [el('span', null, 'Waybill ' + state.session.version), mayLook ? el('span', null, state.session.write ? 'You may change things here.' : 'Read-only.') : null,
     mayLook && state.session.needs_token ? el('button', { type: 'button', class: 'link', onclick: signOut }, 'Sign out') : null,
     mayLook ? el('span', { class: 'keys' }, el('kbd', null, '1'), ' to ', el('kbd', null, '4'), ' pages, ', el('kbd', null, 'Esc'), ' back', keeper('failures') ? [', ', el('kbd', null, '/'), ' find'] : null) : null] : []).filter(Boolean));
   showState();
@@ -719,7 +733,7 @@ async function slowly() {
   const begun = Date.now();
   if (!document.hidden && state.session.signed_in) {
     await loadHistory().catch(() => {});
-    if (keeper('failures') && page.nav !== '#/failures') await ask('/api/failures/groups').then(noteFailed).catch(() => {});
+    if (keeper('failures') && !page.isCount) await ask('/api/failures/groups').then(noteFailed).catch(() => {});
   }
   setTimeout(slowly, Math.max((state.history ? state.history.step_seconds : 10) * 1000, 10 * (Date.now() - begun)));
 }
