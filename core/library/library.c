@@ -335,13 +335,10 @@ static void run_workers(void *argument)
 /* Where memory is out it is left with signals blocked. */
 static int try_run(running *run)
 {
-    wb_error ignored;
     wb_thread_own own;
     wb_thread_remember(&own);
     const int is_out = wb_memory_try(run_workers, run) < 0;
     wb_thread_put_back(&own);
-    if (run->trial)
-        (void)wb_trial_end(run->trial, NULL, &ignored);
     return is_out;
 }
 
@@ -360,6 +357,8 @@ int wb_endpoint_run(wb_endpoint *endpoint, wb_reason *reason)
     run.result = open_modules(endpoint, &run.error);
     int is_out = run.result == WB_OK && try_run(&run);
     wb_endpoint_stop(endpoint);
+    if (run.trial) /* it may wait for a server: nobody works meanwhile */
+        (void)wb_trial_end(run.trial, NULL, &ignored);
     (void)wb_endpoint_join(endpoint, &ignored);
     return is_out ? report_no_memory(reason) : report(&run.error, run.result, reason);
 }

@@ -193,6 +193,11 @@ is_deeply [ map { /status of (\d+)/ } $b->complaints ], [403], 'having been refu
 $b->go($url . '#/failures/group/' . ($group =~ m{group/(\w+)})[0] . '?skip=500');
 shows('a page behind the last one', 'None is left on this page');
 ok $b->run('return document.querySelector("[data-focus=earlier]")'), 'leads back';
+$b->go($url . '#/delayed?skip=500');
+shows('one of delayed messages', 'None is left on this page');
+ok $b->run('return document.querySelector("[data-focus=earlier]")'), 'does, too';
+$b->go($url . '#/failures/group/' . ($group =~ m{group/(\w+)})[0] . '?skip=500');
+shows('the page behind the last one', 'None is left on this page');
 $b->run('location.reload()');
 ready('a page of a group knows how many wait', 'document.querySelector("nav a[aria-current] .count")');
 $b->go($url . '#/failures/group/' . ($group =~ m{group/(\w+)})[0]);

@@ -352,6 +352,10 @@ function pages(given, path, hasMore, count) {
     skip ? el('a', { class: 'button', href: to(Math.max(skip - 50, 0)), 'data-focus': 'earlier' }, '\u2190 Earlier') : null,
     hasMore ? el('a', { class: 'button', href: to(skip + count), 'data-focus': 'later' }, 'Later \u2192') : null));
 }
+// There is none, or none any more so far behind.
+function none(given, path, title, text) {
+  return Number(given.skip) ? [nothing('None is left on this page', 'There may be some on those before it.'), pages(given, path, false, 0)] : nothing(title, text);
+}
 // Of those endpoints that have such a table; nothing to choose from where there is one.
 function chooser(kind, given, path) {
   const suited = state.plan.filter((plan) => plan.keeps[kind]);
@@ -399,7 +403,7 @@ const pageFailures = (given) => ({
     this.search ||= searchForm(given);
     return [el('div', { class: 'head' }, el('h1', null, 'Failed messages'), el('span', { class: 'end' }, chooser('failures', given, '#/failures'), statusTabs(given, this.data.counts))),
       this.search, this.data.unreadable ? unreadableNote(this.data.unreadable) : null,
-      this.data.more ? el('p', { class: 'note', id: 'more-groups' }, `There are more reasons than these ${number(groups.length)}. Find messages by type, endpoint or time.`) : null,
+      this.data.more ? el('p', { class: 'note', id: 'more-groups' }, `There are more reasons than these ${number(groups.length)}, the first ones. Find messages by type, endpoint or time.`) : null,
       groups.length === 0 ? (this.data.unreadable ? null : status === 'failed' ? nothing('Nothing waits for you', 'No message has failed and was not seen to.') : nothing('None is ' + status, 'Those that are stay here until the retention is over.'))
         : el('section', { class: 'card', id: 'groups' }, table(['Reason and type', 'Failed in', { text: 'Messages', right: true }, 'First', 'Last', ...(canRetry ? [{ text: '', right: true }] : [])], groups.map((g) => [
           td(el('a', { href: '#/failures/group/' + g.group + query({ endpoint: given.endpoint, status: given.status }), 'data-focus': 'group ' + g.group },
@@ -418,7 +422,7 @@ const pageFound = (given) => ({
     const words = Object.keys(finders).filter((name) => given[name]).map((name) => [finders[name] + ' ', el('span', { class: 'mono wrap' }, visible(given[name]))]);
     return [el('a', { class: 'back', href: '#/failures' + query({ endpoint: given.endpoint }) }, '\u2190 Failed messages'),
       el('div', { class: 'head' }, el('h1', null, 'Found'), el('span', { class: 'muted' }, words, given.from ? ' from ' + utc(given.from).replace('Z', ' UTC') : null, given.before ? ' before ' + utc(given.before).replace('Z', ' UTC') : null)),
-      this.search, list.length === 0 ? Number(given.skip) ? [nothing('None is left on this page', 'There may be some on those before it.'), pages(given, '#/failures/found', false, 0)] : nothing('No failed message is like that', 'Ids, types, endpoints and queues are compared whole, letter by letter; of a reason a part is enough.')
+      this.search, list.length === 0 ? none(given, '#/failures/found', 'No failed message is like that', 'Ids, types, endpoints and queues are compared whole, letter by letter; of a reason a part is enough.')
         : el('section', { class: 'card', id: 'found' }, table(['Message and reason', 'Status', 'Failed in', 'Failed'], list.map((m) => [
           td([el('a', { class: 'mono wrap', href: '#/failures/message/' + encodeURIComponent(value(m, 'failure')) + query({ endpoint: given.endpoint }), 'data-focus': 'message ' + m.failure }, visible(value(m, 'id') || 'no id')),
             el('span', { class: 'sub wrap' }, visible(value(m, 'type') || 'no type')), el('span', { class: 'sub clamp' }, visible(value(m, 'reason')))], 'grow'),
@@ -431,7 +435,7 @@ const pageGroup = (group, given) => ({
   show() {
     const list = this.data.messages, first = list[0];
     const back = el('a', { class: 'back', href: '#/failures' + query({ endpoint: given.endpoint, status: given.status }) }, '\u2190 Failed messages');
-    if (!first) return [back, nothing(...(Number(given.skip) ? ['None is left on this page', 'There may be some on those before it.'] : ['None is left here', 'Somebody has seen to them, or they were handled.'])), pages(given, '#/failures/group/' + group, false, 0)];
+    if (!first) return [back, none(given, '#/failures/group/' + group, 'None is left here', 'Somebody has seen to them, or they were handled.')];
     return [back, el('div', { class: 'head' }, el('h1', null, visible(value(first, 'type') || 'No type')), statusPill(first.status), el('span', { class: 'tag mono' }, group), this.deeds(list)),
       el('div', { class: 'reason' }, visible(value(first, 'reason'))),
       el('section', { class: 'card' }, table(['Message', 'Failed in', { text: 'Attempts', right: true }, 'Failed'], list.map((m) => [
@@ -547,7 +551,7 @@ const pageDelayed = (given) => ({
     const head = el('div', { class: 'head' }, el('h1', null, 'Delayed messages'), el('span', { class: 'end' }, chooser('delayed', given, '#/delayed')));
     if (!this.data) return [head, nothing('No endpoint of this process has a store of delayed messages', 'What is due later waits at the broker.')];
     const list = this.data.messages;
-    if (!list.length) return [head, nothing('Nothing waits', 'No message of ' + this.data.endpoint + ' is due later.')];
+    if (!list.length) return [head, none(given, '#/delayed', 'Nothing waits', 'No message of ' + this.data.endpoint + ' is due later.')];
     return [head, el('section', { class: 'card' }, table(['Message', 'To', 'Due', { text: 'Retries', right: true }, { text: 'Tries failed', right: true }, 'State'], list.map((m) => [
       td(el('a', { class: 'mono wrap', href: '#/delayed/message' + query({ endpoint: this.data.endpoint, id: m.id, destination: m.destination, retries: String(m.retries) }), 'data-focus': 'delayed ' + m.id }, visible(value(m, 'id'))), 'grow'),
       td(visible(value(m, 'destination')), 'wrap'), td(when(m.due), 'nowrap'), td(String(m.retries), 'right'), td(String(m.failures), 'right'),
