@@ -16,7 +16,7 @@ use Session;
 
 my $has_mysql = Endpoint::has_mysql();
 Endpoint::under_servers('pgsql', $has_mysql ? 'mariadb' : ());
-my @parts = qw(manual living scope pgsql mysql kills spin descriptors log library);
+my @parts = qw(manual living scope pgsql mysql kills spin descriptors copies log library);
 my %only = map { $_ => 1 } @ARGV;
 my %wanted = %only;    # rows
 delete @wanted{@parts};
@@ -347,6 +347,24 @@ sub check_log {
     is $e->stop, 0, 'log: stops cleanly';
 }
 
+# Whoever reads the database beside the host, and closes it last as far as locks can tell, must leave its log and what is in it.
+sub check_copies {
+    my $e = Endpoint->new('sqlite+sqlite', files => 'copies-', batch_max => 20, batch_time => '300ms');
+    $e->install;
+    $e->start;
+    my @ids = among($e, 'copies', [ map { "misdo copy $_" } $e->queue_file, $e->store_file ]);
+    settle($e, 'copies', @ids, 'copies');
+    my @later = among($e, 'copies-closes', ['misdo close']);
+    my ($got) = $e->collect('error', 1, 'copies: a connection is opened anew');
+    is $got->{id}, 'copies-closes', 'copies: a connection is opened anew';
+    settle($e, 'copies: later', @later);
+    $e->stop('KILL');
+    is_deeply [ $e->not_once(@ids, 'copies', @later) ], [], 'copies: nothing is lost by a kill';
+    $e->start;
+    settle($e, 'copies: after a kill', among($e, 'copies-then', []), 'copies-then');
+    is $e->stop, 0, 'copies: stops cleanly';
+}
+
 # ---- in somebody's program --------------------------------------------------------------------------
 
 # libwaybill says what happened, and leaves it to the program.
@@ -378,13 +396,13 @@ sub check_library {
 sub check_manual {
     my %named = map { $_ => 1 } map { /^\.\\" rows: (.*)/ ? split(' ', $1) : () } split /\n/, Endpoint::read_file("$ENV{top_srcdir}/doc/waybill-handler.7");
     my %living = @living;
-    my %rows = map { $_ => 1 } keys %living, keys %kills, (map { keys %$_ } values %misuse), qw(spins descriptors);
+    my %rows = map { $_ => 1 } keys %living, keys %kills, (map { keys %$_ } values %misuse), qw(spins descriptors copies);
     is_deeply [ sort keys %named ], [ sort keys %rows ], 'waybill-handler(7) has the rows that are tested here';
     cmp_ok scalar(keys %rows), '>=', 30, 'thirty and more';
 }
 
 my %parts = (
-    manual => \&check_manual, living => \&check_table, kills => \&check_kills, spin => \&check_spin, descriptors => \&check_descriptors, log => \&check_log, library => \&check_library,
+    manual => \&check_manual, living => \&check_table, kills => \&check_kills, spin => \&check_spin, descriptors => \&check_descriptors, copies => \&check_copies, log => \&check_log, library => \&check_library,
     scope => sub { check_living('sqlite+sqlite', { mode => 'transaction_scope', outbox => '', files => 'scope-', with => 'delayed_delivery = { by = "store"; };' }, %{ $misuse{sqlite} }, %{ $misuse{scope} }) },
     pgsql => sub { check_living('sqlite+pgsql', {}, %{ $misuse{pgsql} }) },
     mysql => sub { check_living('sqlite+mysql', {}, %{ $misuse{mysql} }) if $has_mysql },

@@ -8,9 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plugins/common/sqlite/guard.h"
+
 /* Of whatever both copies of this file agree on: to be changed with the structs that a file
  * control fills. */
-#define VFS_NAME "waybill-3"
+#define VFS_NAME "waybill-4"
 /* Asked of a file by sqlite3_file_control(); codes above 100 are for applications. */
 #define DISK_TROUBLE_OF 0x57425344
 #define DISK_VIEW_OF 0x57425345
@@ -20,7 +22,9 @@
 /* A database file that somebody in the process has open. */
 typedef struct disk_database {
     struct disk_database *next;
-    size_t users;
+    size_t users;  /* connections; none where a guard is kept for the next */
+    size_t mapped; /* those that have the log's index mapped: it is in use, and guarded */
+    wb_sqlite_guard guard;
     _Atomic(const void *) writer; /* the thread that holds the write lock through us */
     wb_sqlite_disk_log log;
     char path[];
@@ -31,6 +35,7 @@ typedef struct disk_file {
     sqlite3_file base;
     sqlite3_file *real;
     disk_database *database; /* of a main file, else NULL */
+    int is_mapped;
     uint64_t write_locks;
 } disk_file;
 
@@ -60,6 +65,7 @@ static disk_database *find_database(const char *path)
     if (!found)
         return NULL;
     memcpy(found->path, path, size);
+    found->guard.fd = -1;
     found->next = databases;
     return databases = found;
 }
@@ -80,7 +86,7 @@ static void leave_database(disk_database *left)
     disk_database **at = &databases;
     while (*at != left)
         at = &(*at)->next;
-    if (--left->users == 0) {
+    if (--left->users == 0 && wb_sqlite_guard_close(&left->guard)) {
         *at = left->next;
         free(left);
     }
@@ -110,6 +116,52 @@ static void view(const disk_file *file, disk_view *to)
     to->log = &database->log;
     to->write_locks = file->write_locks;
     to->is_written_here = atomic_load(&database->writer) == this_thread();
+}
+
+/* ---- in use -------------------------------------------------------------------------------- */
+
+static int enter_map(disk_file *file)
+{
+    disk_database *database = file->database;
+    int code = SQLITE_OK;
+    if (!database || file->is_mapped)
+        return SQLITE_OK;
+    (void)pthread_mutex_lock(&databases_lock);
+    if (database->mapped == 0)
+        code = wb_sqlite_guard_take(&database->guard, database->path);
+    if (code == SQLITE_OK) {
+        database->mapped++;
+        file->is_mapped = 1;
+    }
+    (void)pthread_mutex_unlock(&databases_lock);
+    return code;
+}
+
+static void leave_map(disk_file *file)
+{
+    if (!file->is_mapped)
+        return;
+    (void)pthread_mutex_lock(&databases_lock);
+    if (--file->database->mapped == 0)
+        wb_sqlite_guard_release(&file->database->guard);
+    file->is_mapped = 0;
+    (void)pthread_mutex_unlock(&databases_lock);
+}
+
+/* The last connection asks for the file alone before it removes the log, and unmaps the index: our own guard must not be in its
+ * way, and is not needed then. */
+static int lock_alone(disk_file *file)
+{
+    disk_database *database = file->database;
+    (void)pthread_mutex_lock(&databases_lock);
+    const int is_last = file->is_mapped && database->mapped == 1;
+    if (is_last)
+        wb_sqlite_guard_release(&database->guard);
+    const int code = file->real->pMethods->xLock(file->real, SQLITE_LOCK_EXCLUSIVE);
+    if (is_last && code != SQLITE_OK)
+        (void)wb_sqlite_guard_take(&database->guard, database->path);
+    (void)pthread_mutex_unlock(&databases_lock);
+    return code;
 }
 
 /* ---- what was refused ------------------------------------------------------------------ */
@@ -184,6 +236,8 @@ static int disk_size(sqlite3_file *file, sqlite3_int64 *ret_size)
 
 static int disk_lock(sqlite3_file *file, int level)
 {
+    if (level == SQLITE_LOCK_EXCLUSIVE)
+        return seen(lock_alone((disk_file *)file));
     return seen(real(file)->pMethods->xLock(real(file), level));
 }
 
@@ -221,7 +275,8 @@ static int disk_characteristics(sqlite3_file *file)
 static int disk_shm_map(sqlite3_file *file, int page, int size, int extend, void volatile **ret_at)
 {
     errno = 0;
-    return seen(note_room(real(file)->pMethods->xShmMap(real(file), page, size, extend, ret_at)));
+    int code = note_room(real(file)->pMethods->xShmMap(real(file), page, size, extend, ret_at));
+    return seen(code == SQLITE_OK ? enter_map((disk_file *)file) : code);
 }
 
 static int disk_shm_lock(sqlite3_file *file, int offset, int count, int flags)
@@ -239,7 +294,9 @@ static void disk_shm_barrier(sqlite3_file *file)
 
 static int disk_shm_unmap(sqlite3_file *file, int delete)
 {
-    return real(file)->pMethods->xShmUnmap(real(file), delete);
+    int code = real(file)->pMethods->xShmUnmap(real(file), delete);
+    leave_map((disk_file *)file);
+    return code;
 }
 
 static int disk_fetch(sqlite3_file *file, sqlite3_int64 at, int size, void **ret_at)
@@ -280,6 +337,7 @@ static int disk_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int
     opened->base.pMethods = NULL;
     opened->real = (sqlite3_file *)(opened + 1);
     opened->database = NULL;
+    opened->is_mapped = 0;
     opened->write_locks = 0;
     errno = 0;
     int code = note_room(real_vfs(vfs)->xOpen(real_vfs(vfs), name, opened->real, flags, ret_flags));

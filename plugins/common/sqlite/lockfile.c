@@ -43,10 +43,21 @@ int wb_sqlite_lockfile_try_all(int fd, int64_t first, int64_t count)
     return errno == EAGAIN || errno == EACCES ? 0 : -1;
 }
 
+int wb_sqlite_lockfile_share(int fd, int64_t first, int64_t count)
+{
+    struct flock lock = bytes(first, count, F_RDLCK);
+    return fcntl(fd, F_OFD_SETLK, &lock) == 0;
+}
+
+void wb_sqlite_lockfile_release_all(int fd, int64_t first, int64_t count)
+{
+    struct flock lock = bytes(first, count, F_UNLCK);
+    (void)fcntl(fd, F_OFD_SETLK, &lock);
+}
+
 void wb_sqlite_lockfile_release(int fd, int64_t byte)
 {
-    struct flock lock = one_byte(byte, F_UNLCK);
-    (void)fcntl(fd, F_OFD_SETLK, &lock);
+    wb_sqlite_lockfile_release_all(fd, byte, 1);
 }
 
 int wb_sqlite_lockfile_is_held(int fd, int64_t byte)

@@ -3,8 +3,8 @@
  * Locks that the kernel releases when their holder dies: open file description locks on
  * single bytes of the file FILE-sessions beside the database.
  *
- * Not on the database itself: SQLite holds process-wide POSIX locks there, which vanish
- * when any descriptor of that file is closed. Descriptors here are close-on-exec; a
+ * On the database itself only guard.c has one: SQLite holds process-wide POSIX locks there, which
+ * vanish when any descriptor of that file is closed. Descriptors here are close-on-exec; a
  * child that was forked without exec keeps its parent's locks.
  */
 #ifndef WB_SQLITE_LOCKFILE_H
@@ -27,6 +27,9 @@ void wb_sqlite_lockfile_release(int fd, int64_t byte);
 int wb_sqlite_lockfile_is_held(int fd, int64_t byte);
 /** The same for `count` bytes, all or none of them. */
 int wb_sqlite_lockfile_try_all(int fd, int64_t first, int64_t count);
+void wb_sqlite_lockfile_release_all(int fd, int64_t first, int64_t count);
+/** A lock on `count` bytes that others may have as well, but not one of the above. @return whether it is taken. */
+int wb_sqlite_lockfile_share(int fd, int64_t first, int64_t count);
 /** How many locks other descriptors hold on bytes of [first, end). On an error it is one. */
 unsigned wb_sqlite_lockfile_count(int fd, int64_t first, int64_t end);
 /** Whether the file was deleted under its users. */

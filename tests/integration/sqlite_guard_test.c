@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Whoever closes a descriptor of a database takes from the process the locks that SQLite has on it. Another process that
+ * comes and goes then must not remove the log under the connections that are left, of the host or of its program.
+ */
+#include "config.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "plugins/common/sqlite/guard.h"
+#include "tests/integration/sqlite_support.h"
+
+#define BOTH (WB_SESSION_RECEIVE | WB_SESSION_SEND)
+
+typedef struct fixture {
+    char *directory;
+    char *file;
+    char *log;
+    pid_t visitor; /* another process, forked while nothing was open here */
+    int to_visitor[2];
+    int from_visitor[2];
+} fixture;
+
+/* It opens the file, looks, and closes it. */
+static void visit_when_told(void *argument)
+{
+    const fixture *with = argument;
+    char told;
+    (void)close(with->to_visitor[1]);
+    while (read(with->to_visitor[0], &told, 1) == 1) {
+        int64_t seen = test_query(with->file, "select count(*) from waybill_message_1");
+        assert_int_equal(write(with->from_visitor[1], &seen, sizeof seen), sizeof seen);
+    }
+}
+
+/* @return how many messages it sees in the first queue. */
+static int64_t visit(const fixture *with)
+{
+    int64_t seen = -1;
+    assert_int_equal(write(with->to_visitor[1], "", 1), 1);
+    assert_int_equal(read(with->from_visitor[0], &seen, sizeof seen), sizeof seen);
+    return seen;
+}
+
+static void install(const fixture *with)
+{
+    place at;
+    place_open(&at, "orders", NULL, with->file, NULL);
+    place_install(&at);
+    place_close(&at);
+}
+
+static int set_up(void **state)
+{
+    fixture *made = calloc(1, sizeof *made);
+    made->directory = test_directory();
+    made->file = test_file(made->directory, "queues.db");
+    made->log = test_file(made->directory, "queues.db-wal");
+    assert_int_equal(pipe2(made->to_visitor, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(made->from_visitor, O_CLOEXEC), 0);
+    made->visitor = test_child(visit_when_told, made);
+    install(made);
+    *state = made;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    fixture *made = *state;
+    (void)close(made->to_visitor[1]);
+    assert_int_equal(test_wait(made->visitor), 0);
+    (void)close(made->to_visitor[0]);
+    (void)close(made->from_visitor[0]);
+    (void)close(made->from_visitor[1]);
+    free(made->log);
+    free(made->file);
+    test_remove(made->directory);
+    free(made);
+    return 0;
+}
+
+static ino_t log_inode(const fixture *with)
+{
+    struct stat status;
+    return stat(with->log, &status) == 0 ? status.st_ino : 0;
+}
+
+/* As a copy of it is made. */
+static void read_file(const char *path)
+{
+    char data[512];
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(file > STDERR_FILENO);
+    assert_int_equal(read(file, data, sizeof data), sizeof data);
+    assert_int_equal(close(file), 0);
+}
+
+static size_t count_descriptors(void)
+{
+    size_t count = 0;
+    DIR *all = opendir("/proc/self/fd");
+    assert_non_null(all);
+    while (readdir(all))
+        count++;
+    (void)closedir(all);
+    return count;
+}
+
+/* ---- what a program does ------------------------------------------------------------------------- */
+
+static void the_log_outlives_a_copy(void **state)
+{
+    const fixture *with = *state;
+    place at;
+    place_open(&at, "orders", NULL, with->file, NULL);
+    wb_transport_session *session = place_session(&at, BOTH);
+    place_send_numbers(&at, session, "orders", 0, 1);
+    const ino_t log = log_inode(with);
+    at.transport_ops->close(place_session(&at, BOTH)); /* one that leaves leaves the guard to those that stay */
+    read_file(with->file);
+    assert_int_equal(visit(with), 1);
+    assert_true(log != 0 && log_inode(with) == log);
+    place_send_numbers(&at, session, "orders", 1, 1);
+    wb_transport_session *later = place_session(&at, BOTH); /* opens the log by its name */
+    place_send_numbers(&at, later, "orders", 2, 1);
+    assert_int_equal(visit(with), 3);
+    at.transport_ops->close(later);
+    at.transport_ops->close(session);
+    place_close(&at);
+}
+
+/* The database got number 0 for a moment, and SQLite closed it, since whoever reads or prints would meet it. */
+static void the_log_outlives_a_stream_that_was_closed(void **state)
+{
+    const fixture *with = *state;
+    char target[PATH_MAX] = "";
+    place at;
+    const int kept = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    place_open(&at, "orders", NULL, with->file, NULL);
+    wb_transport_session *session = place_session(&at, BOTH);
+    place_send_numbers(&at, session, "orders", 0, 1);
+    const ino_t log = log_inode(with);
+    assert_int_equal(close(STDIN_FILENO), 0);
+    wb_transport_session *later = place_session(&at, BOTH);
+    const ssize_t size = readlink("/proc/self/fd/0", target, sizeof target - 1);
+    assert_true(size < 0 || strcmp(target, "/dev/null") == 0);
+    assert_int_equal(visit(with), 1);
+    assert_true(log != 0 && log_inode(with) == log);
+    at.transport_ops->close(later);
+    at.transport_ops->close(session);
+    place_close(&at);
+    assert_int_equal(dup2(kept, STDIN_FILENO), STDIN_FILENO);
+    (void)close(kept);
+}
+
+/* The guard's own descriptor is none of the standard three. */
+static void the_guard_is_no_stream(void **state)
+{
+    const fixture *with = *state;
+    wb_sqlite_guard guard = { .fd = -1 };
+    const int kept = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    assert_int_equal(close(STDIN_FILENO), 0);
+    assert_int_equal(wb_sqlite_guard_take(&guard, with->file), SQLITE_OK);
+    assert_true(guard.fd > STDERR_FILENO);
+    assert_int_equal(fcntl(STDIN_FILENO, F_GETFD), -1);
+    wb_sqlite_guard_release(&guard);
+    assert_true(wb_sqlite_guard_close(&guard));
+    assert_int_equal(guard.fd, -1);
+    assert_int_equal(dup2(kept, STDIN_FILENO), STDIN_FILENO);
+    (void)close(kept);
+}
+
+/* ---- what the guard must not do ------------------------------------------------------------------- */
+
+static void the_last_that_closes_removes_the_log(void **state)
+{
+    const fixture *with = *state;
+    place at;
+    place_open(&at, "orders", NULL, with->file, NULL);
+    wb_transport_session *first = place_session(&at, BOTH), *second = place_session(&at, BOTH);
+    place_send_numbers(&at, first, "orders", 0, 1);
+    at.transport_ops->close(first);
+    assert_true(log_inode(with) != 0);
+    at.transport_ops->close(second);
+    assert_true(log_inode(with) == 0);
+    place_close(&at);
+}
+
+/* Its program has the database open, too: the host's last connection takes nothing from it. */
+static void the_log_outlives_the_host(void **state)
+{
+    const fixture *with = *state;
+    sqlite3 *own = NULL;
+    place at;
+    assert_int_equal(sqlite3_open(with->file, &own), SQLITE_OK);
+    place_open(&at, "orders", NULL, with->file, NULL);
+    wb_transport_session *session = place_session(&at, BOTH);
+    place_send_numbers(&at, session, "orders", 0, 1);
+    assert_int_equal(sqlite3_exec(own, "update waybill_message_1 set key=null", NULL, NULL, NULL), SQLITE_OK);
+    const ino_t log = log_inode(with);
+    at.transport_ops->close(session);
+    place_close(&at);
+    assert_int_equal(visit(with), 1);
+    assert_true(log != 0 && log_inode(with) == log);
+    assert_int_equal(sqlite3_exec(own, "delete from waybill_message_1", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(visit(with), 0);
+    assert_int_equal(sqlite3_close(own), SQLITE_OK);
+}
+
+/* Who wants the file alone, and is refused, goes on with it as before. */
+static void the_guard_outlives_a_refusal(void **state)
+{
+    const fixture *with = *state;
+    sqlite3 *own = NULL, *other = NULL;
+    place at;
+    place_open(&at, "orders", NULL, with->file, NULL);
+    at.transport_ops->close(place_session(&at, BOTH)); /* the VFS has come with it */
+    assert_int_equal(sqlite3_open_v2(with->file, &own, SQLITE_OPEN_READWRITE, "waybill-4"), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(own, "update waybill_queue set name=name", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_open(with->file, &other), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(other, "select * from waybill_queue", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(own, "pragma journal_mode=delete", NULL, NULL, NULL), SQLITE_BUSY);
+    assert_int_equal(sqlite3_close(other), SQLITE_OK);
+    const ino_t log = log_inode(with);
+    read_file(with->file);
+    assert_int_equal(visit(with), 0);
+    assert_true(log != 0 && log_inode(with) == log);
+    assert_int_equal(sqlite3_close(own), SQLITE_OK);
+    place_close(&at);
+}
+
+static void descriptors_are_given_back(void **state)
+{
+    const fixture *with = *state;
+    const size_t before = count_descriptors();
+    char *another = test_file(with->directory, "another.db");
+    place at;
+    place_open(&at, "orders", NULL, another, NULL);
+    place_install(&at);
+    at.transport_ops->close(place_session(&at, BOTH));
+    assert_int_equal(count_descriptors(), before);
+    wb_transport_session *kept = place_session(&at, BOTH);
+    const size_t of_one = count_descriptors();
+    at.transport_ops->close(place_session(&at, BOTH));
+    assert_true(count_descriptors() <= of_one + 1); /* SQLite keeps one for the next */
+    at.transport_ops->close(kept);
+    place_close(&at);
+    free(another);
+}
+
+/* A guard that could not be closed is the next connection's, and not one more each time. */
+static void a_guard_that_stays_is_used_again(void **state)
+{
+    const fixture *with = *state;
+    sqlite3 *own = NULL;
+    place at;
+    assert_int_equal(sqlite3_open(with->file, &own), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(own, "select * from waybill_queue", NULL, NULL, NULL), SQLITE_OK);
+    place_open(&at, "orders", NULL, with->file, NULL);
+    at.transport_ops->close(place_session(&at, BOTH));
+    const size_t before = count_descriptors();
+    for (int i = 0; i < 5; i++)
+        at.transport_ops->close(place_session(&at, BOTH));
+    assert_true(count_descriptors() <= before + 1);
+    assert_int_equal(sqlite3_close(own), SQLITE_OK);
+    place_close(&at);
+}
+
+static void move_away(const fixture *with, const char *name, const char *to)
+{
+    char *from_path = test_file(with->directory, name), *to_path = test_file(with->directory, to);
+    assert_int_equal(rename(from_path, to_path), 0);
+    free(from_path);
+    free(to_path);
+}
+
+/* And that of a file which was replaced meanwhile is not taken for that of the new one. */
+static void a_replaced_file_has_a_guard_of_its_own(void **state)
+{
+    const fixture *with = *state;
+    sqlite3 *own = NULL;
+    place at;
+    assert_int_equal(sqlite3_open(with->file, &own), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(own, "select * from waybill_queue", NULL, NULL, NULL), SQLITE_OK);
+    place_open(&at, "orders", NULL, with->file, NULL);
+    at.transport_ops->close(place_session(&at, BOTH));
+    place_close(&at);
+    move_away(with, "queues.db", "away.db");
+    move_away(with, "queues.db-wal", "away.db-wal");
+    move_away(with, "queues.db-shm", "away.db-shm");
+    move_away(with, "queues.db-sessions", "away.db-sessions");
+    install(with);
+    the_log_outlives_a_copy(state);
+    assert_int_equal(sqlite3_close(own), SQLITE_OK);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(the_log_outlives_a_copy),
+        CASE(the_log_outlives_a_stream_that_was_closed),
+        CASE(the_guard_is_no_stream),
+        CASE(the_last_that_closes_removes_the_log),
+        CASE(the_log_outlives_the_host),
+        CASE(the_guard_outlives_a_refusal),
+        CASE(descriptors_are_given_back),
+        CASE(a_guard_that_stays_is_used_again),
+        CASE(a_replaced_file_has_a_guard_of_its_own),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
