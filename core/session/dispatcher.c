@@ -18,7 +18,7 @@
 #define WINDOW_MAX 1000
 /* Bytes that wait here at most. */
 #define SIZE_MAX_HELD ((size_t)64 << 20)
-/* A window that is not confirmed by then is tried again. */
+/* A window that is not confirmed by then is tried again, or is the sweeper's. */
 #define PATIENCE (10 * WB_SECOND)
 /* Marks that fail so often keep others no longer. */
 #define MARK_TRIES 5
@@ -227,6 +227,16 @@ static void mark_all(wb_dispatcher *d)
     (void)mark(d, &ignored);
 }
 
+/* When the sweeper may send the first of them itself. */
+static int64_t choose_end(const wb_dispatcher *d)
+{
+    int64_t end = wb_clock_monotonic() + PATIENCE;
+    for (const wb_parcel *parcel = d->hand; parcel; parcel = parcel->next)
+        if (parcel->committed + d->pipeline->sweep_after < end)
+            end = parcel->committed + d->pipeline->sweep_after;
+    return end;
+}
+
 static int send(wb_dispatcher *d, wb_error *error)
 {
     fill_window(d);
@@ -237,7 +247,7 @@ static int send(wb_dispatcher *d, wb_error *error)
     d->outlet.storage = d->storage;
     d->outlet.storage_failed = 0;
     d->outlet.patience = PATIENCE;
-    d->outlet.until = wb_clock_monotonic() + PATIENCE;
+    d->outlet.until = choose_end(d);
     wb_crash_point("session_before_dispatch");
     int r = wb_window_send(&d->window, &d->outlet, error);
     wb_crash_point("session_after_dispatch");
@@ -262,6 +272,7 @@ static int run_round(wb_dispatcher *d, wb_error *error)
     return sent != WB_OK ? sent : r;
 }
 
+/* Also what has waited here while those before it were tried: the broker may be back by now. */
 static void forget_old(wb_dispatcher *d)
 {
     wb_parcel **at = &d->hand;
@@ -292,13 +303,15 @@ static void dispatch(void *argument)
     wb_dispatcher *d = argument;
     wb_error error = { 0 };
     unsigned failures = 0; /* of marks alone */
-    while (d->hand || d->mark_count) {
+    for (;;) {
+        forget_old(d);
+        if (!d->hand && !d->mark_count)
+            return;
         int r = run_round(d, &error);
         if (r == WB_OK)
             d->pause = 0;
-        if (r == WB_OK && !d->hand && !d->mark_count)
+        if (!d->hand && !d->mark_count)
             return;
-        forget_old(d);
         if (!d->hand && ++failures == MARK_TRIES)
             break;
         if (d->is_stopping && r != WB_OK)

@@ -167,6 +167,7 @@ struct wb_transport_session {
 static struct {
     int send_answers[ANSWERS]; /* of calls of send() */
     atomic_int hangs;          /* send() does not return */
+    _Atomic int64_t time_left; /* of the last of them, to its deadline */
     atomic_int sends;
     atomic_int sent, controls;
     const char *refused; /* a destination */
@@ -199,7 +200,8 @@ static void note_control(const wb_operation *operation)
 static int broker_send(wb_transport_session *session, wb_operation *const *operations, size_t count, int64_t deadline,
                        wb_error *error)
 {
-    (void)session, (void)deadline;
+    (void)session;
+    broker.time_left = deadline - wb_clock_monotonic();
     int call = atomic_fetch_add(&broker.sends, 1);
     while (broker.hangs)
         wb_clock_pause(WB_MILLISECOND, NULL);
@@ -787,6 +789,48 @@ static void give_parcel(wb_dispatcher *d, size_t size)
     wb_dispatcher_give(d, parcel);
 }
 
+/* So is what waits behind those that are tried, when the broker takes them at last. */
+static void test_what_has_waited_is_left(void **state)
+{
+    wb_dispatcher d;
+    (void)state;
+    start(0, 1);
+    pipeline.sweep_after = WB_SECOND / 5;
+    assert_int_equal(wb_dispatcher_start(&d, &pipeline), 0);
+    broker.hangs = 1;
+    give_parcel(&d, 1);
+    await(&broker.sends, 1);
+    for (int i = 0; i < 3; i++)
+        give_parcel(&d, 1);
+    wb_clock_pause(WB_SECOND / 4, NULL);
+    broker.hangs = 0;
+    await(&store.marks, 1);
+    give_parcel(&d, 1);
+    await(&store.marks, 2);
+    wb_dispatcher_stop(&d, 60 * WB_SECOND);
+    stop();
+    assert_int_equal(broker.sent, 2);
+    assert_int_equal(broker.sends, 2);
+}
+
+/* Nor is a confirmation waited for when the sweeper may send it. */
+static void test_waits_no_longer_than_the_sweeper(void **state)
+{
+    wb_dispatcher d;
+    (void)state;
+    start(0, 1);
+    assert_int_equal(wb_dispatcher_start(&d, &pipeline), 0);
+    give_parcel(&d, 1);
+    await(&store.marks, 1);
+    assert_true(broker.time_left > 5 * WB_SECOND && broker.time_left <= 10 * WB_SECOND);
+    pipeline.sweep_after = 2 * WB_SECOND;
+    give_parcel(&d, 1);
+    await(&store.marks, 2);
+    assert_true(broker.time_left > 0 && broker.time_left <= 2 * WB_SECOND);
+    wb_dispatcher_stop(&d, 60 * WB_SECOND);
+    stop();
+}
+
 /* One is in its hands, and so many wait, by their number or their size; what has left makes room, however much it was in all. */
 static void test_what_has_left_makes_room(void **state)
 {
@@ -864,6 +908,8 @@ int main(void)
         cmocka_unit_test_setup(test_old_ones_are_left, set_up),
         cmocka_unit_test_setup(test_stops_without_the_broker, set_up),
         cmocka_unit_test_setup(test_holds_so_many, set_up),
+        cmocka_unit_test_setup(test_what_has_waited_is_left, set_up),
+        cmocka_unit_test_setup(test_waits_no_longer_than_the_sweeper, set_up),
         cmocka_unit_test_setup(test_what_has_left_makes_room, set_up),
         cmocka_unit_test_setup(test_pool, set_up),
     };
