@@ -179,10 +179,22 @@ static void leave_refused(wb_dispatcher *d, const wb_parcel *parcel)
         (void)d->pipeline->persistence_ops->mark(d->storage, &rest, 1, &ignored);
 }
 
-/* What others may have swept by then is theirs. */
+/* What others may have swept before it is confirmed is theirs. */
 static int is_too_old(const wb_dispatcher *d, const wb_parcel *parcel)
 {
-    return wb_clock_monotonic() - parcel->committed > d->pipeline->sweep_after / 2;
+    return wb_clock_monotonic() - parcel->numbered > d->pipeline->sweep_after / 4 * 3;
+}
+
+/* Also what has waited here while those before it were tried, or for a connection: the broker may be back by now. */
+static void forget_old(wb_dispatcher *d)
+{
+    wb_parcel **at = &d->hand;
+    while (*at) {
+        if (is_too_old(d, *at))
+            *at = drop(*at);
+        else
+            at = &(*at)->next;
+    }
 }
 
 /* What is sent is marked, what is refused is left to the sweeper, and the rest is tried again. */
@@ -232,8 +244,8 @@ static int64_t choose_end(const wb_dispatcher *d)
 {
     int64_t end = wb_clock_monotonic() + PATIENCE;
     for (const wb_parcel *parcel = d->hand; parcel; parcel = parcel->next)
-        if (parcel->committed + d->pipeline->sweep_after < end)
-            end = parcel->committed + d->pipeline->sweep_after;
+        if (parcel->numbered + d->pipeline->sweep_after < end)
+            end = parcel->numbered + d->pipeline->sweep_after;
     return end;
 }
 
@@ -266,22 +278,11 @@ static int run_round(wb_dispatcher *d, wb_error *error)
         r = open_outlet(d, error);
     if (r != WB_OK)
         return r;
+    forget_old(d);
     int sent = send(d, error);
     conclude(d);
     r = d->storage ? mark(d, error) : WB_OK;
     return sent != WB_OK ? sent : r;
-}
-
-/* Also what has waited here while those before it were tried: the broker may be back by now. */
-static void forget_old(wb_dispatcher *d)
-{
-    wb_parcel **at = &d->hand;
-    while (*at) {
-        if (is_too_old(d, *at))
-            *at = drop(*at);
-        else
-            at = &(*at)->next;
-    }
 }
 
 static void back_off(wb_dispatcher *d)

@@ -24,7 +24,7 @@ typedef struct wb_parcel {
     size_t id_size;
     size_t size; /* bytes, about */
     uint64_t batch;
-    int64_t committed; /* monotonic */
+    int64_t numbered; /* when the row got its number, from which the sweeper counts; monotonic */
     struct wb_parcel *next;
 } wb_parcel;
 

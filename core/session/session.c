@@ -47,6 +47,7 @@ struct wb_session {
     int has_key;  /* the id was given */
     int is_begun; /* its transaction */
     int is_tried; /* the commit was sent */
+    int64_t numbered; /* when it got the number of its batch; monotonic */
     int is_over;  /* committed, or failed to */
     uint64_t batch;
     uint64_t replaces; /* the number of the record that closed the key when it was opened; 0: none is known */
@@ -472,7 +473,7 @@ static void hand_over(wb_session *s, const wb_commit *commit)
     memcpy(parcel->id, s->id, sizeof parcel->id);
     parcel->id_size = s->id_size;
     parcel->size = commit->operations_size;
-    parcel->committed = wb_clock_monotonic();
+    parcel->numbered = s->numbered;
     s->parcel = NULL;
     wb_dispatcher_give(&s->all->dispatcher, parcel);
 }
@@ -496,6 +497,7 @@ static int commit(wb_session *s, wb_error *error)
     wb_commit commit = { .struct_size = sizeof commit, .failed_item = SIZE_MAX };
     collect_delayed(s, &commit);
     encode(s, &commit);
+    s->numbered = wb_clock_monotonic();
     s->batch = wb_pipeline_batch_number(s->all->pipeline); /* of now: however long it was open, the row is young */
     if (commit.operations && s->all->policy.sends_control && !wb_bug("control_not_sent") && (r = send_control(s, error)) != WB_OK)
         return r;

@@ -419,15 +419,14 @@ static void roll(const char *const instances[PROCESSES], cost *c)
            (long long)(c->others / MILLISECOND));
 }
 
-/* A machine that is busy with something else stands still, too: not three times in a row. */
+/* A machine that is busy with something else stands still, too, and for longer than the session timeout, so that partitions move:
+ * not three times in a row. */
 static int is_short(const char *const instances[PROCESSES], int64_t others, int may_move)
 {
     for (int i = 0; i < 3; i++) {
         cost c;
         roll(instances, &c);
-        if (!may_move)
-            assert_int_equal(c.moves, 0);
-        if (c.others < others && c.own < SECONDS(5))
+        if ((may_move || c.moves == 0) && c.others < others && c.own < SECONDS(5))
             return 1;
     }
     return 0;

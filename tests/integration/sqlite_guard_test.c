@@ -8,9 +8,11 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,6 +25,7 @@ typedef struct fixture {
     char *directory;
     char *file;
     char *log;
+    char *away; /* where the file is moved to */
     pid_t visitor; /* another process, forked while nothing was open here */
     int to_visitor[2];
     int from_visitor[2];
@@ -32,21 +35,26 @@ typedef struct fixture {
 static void visit_when_told(void *argument)
 {
     const fixture *with = argument;
-    char told;
+    char is_away;
     (void)close(with->to_visitor[1]);
-    while (read(with->to_visitor[0], &told, 1) == 1) {
-        int64_t seen = test_query(with->file, "select count(*) from waybill_message_1");
+    while (read(with->to_visitor[0], &is_away, 1) == 1) {
+        int64_t seen = test_query(is_away ? with->away : with->file, "select count(*) from waybill_message_1");
         assert_int_equal(write(with->from_visitor[1], &seen, sizeof seen), sizeof seen);
     }
 }
 
 /* @return how many messages it sees in the first queue. */
-static int64_t visit(const fixture *with)
+static int64_t visit_either(const fixture *with, char is_away)
 {
     int64_t seen = -1;
-    assert_int_equal(write(with->to_visitor[1], "", 1), 1);
+    assert_int_equal(write(with->to_visitor[1], &is_away, 1), 1);
     assert_int_equal(read(with->from_visitor[0], &seen, sizeof seen), sizeof seen);
     return seen;
+}
+
+static int64_t visit(const fixture *with)
+{
+    return visit_either(with, 0);
 }
 
 static void install(const fixture *with)
@@ -63,6 +71,7 @@ static int set_up(void **state)
     made->directory = test_directory();
     made->file = test_file(made->directory, "queues.db");
     made->log = test_file(made->directory, "queues.db-wal");
+    made->away = test_file(made->directory, "away.db");
     assert_int_equal(pipe2(made->to_visitor, O_CLOEXEC), 0);
     assert_int_equal(pipe2(made->from_visitor, O_CLOEXEC), 0);
     made->visitor = test_child(visit_when_told, made);
@@ -79,6 +88,7 @@ static int tear_down(void **state)
     (void)close(made->to_visitor[0]);
     (void)close(made->from_visitor[0]);
     (void)close(made->from_visitor[1]);
+    free(made->away);
     free(made->log);
     free(made->file);
     test_remove(made->directory);
@@ -136,13 +146,17 @@ static void the_log_outlives_a_copy(void **state)
     place_close(&at);
 }
 
-/* The database got number 0 for a moment, and SQLite closed it, since whoever reads or prints would meet it. */
+/* Had the database got number 0, SQLite would have closed it, since whoever reads or prints would meet it: and have taken off the
+ * locks of all connections of the process, its program's as well. */
 static void the_log_outlives_a_stream_that_was_closed(void **state)
 {
     const fixture *with = *state;
     char target[PATH_MAX] = "";
+    sqlite3 *own = NULL;
     place at;
     const int kept = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    assert_int_equal(sqlite3_open(with->file, &own), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(own, "select * from waybill_queue", NULL, NULL, NULL), SQLITE_OK);
     place_open(&at, "orders", NULL, with->file, NULL);
     wb_transport_session *session = place_session(&at, BOTH);
     place_send_numbers(&at, session, "orders", 0, 1);
@@ -150,12 +164,16 @@ static void the_log_outlives_a_stream_that_was_closed(void **state)
     assert_int_equal(close(STDIN_FILENO), 0);
     wb_transport_session *later = place_session(&at, BOTH);
     const ssize_t size = readlink("/proc/self/fd/0", target, sizeof target - 1);
-    assert_true(size < 0 || strcmp(target, "/dev/null") == 0);
+    assert_int_equal(size, strlen("/dev/null"));
+    assert_string_equal(target, "/dev/null");
     assert_int_equal(visit(with), 1);
     assert_true(log != 0 && log_inode(with) == log);
     at.transport_ops->close(later);
     at.transport_ops->close(session);
     place_close(&at);
+    assert_int_equal(visit(with), 1);
+    assert_true(log_inode(with) == log);
+    assert_int_equal(sqlite3_close(own), SQLITE_OK);
     assert_int_equal(dup2(kept, STDIN_FILENO), STDIN_FILENO);
     (void)close(kept);
 }
@@ -169,7 +187,6 @@ static void the_guard_is_no_stream(void **state)
     assert_int_equal(close(STDIN_FILENO), 0);
     assert_int_equal(wb_sqlite_guard_take(&guard, with->file), SQLITE_OK);
     assert_true(guard.fd > STDERR_FILENO);
-    assert_int_equal(fcntl(STDIN_FILENO, F_GETFD), -1);
     wb_sqlite_guard_release(&guard);
     assert_true(wb_sqlite_guard_close(&guard));
     assert_int_equal(guard.fd, -1);
@@ -273,6 +290,79 @@ static void a_guard_that_stays_is_used_again(void **state)
     place_close(&at);
 }
 
+/* A child that was forked meanwhile, and lives on, keeps nobody from the file. */
+static void a_child_keeps_nobody_out(void **state)
+{
+    const fixture *with = *state;
+    place at;
+    place_open(&at, "orders", NULL, with->file, NULL);
+    wb_transport_session *session = place_session(&at, BOTH);
+    place_send_numbers(&at, session, "orders", 0, 1);
+    const pid_t child = fork();
+    if (child == 0)
+        for (;;)
+            (void)pause();
+    at.transport_ops->close(session);
+    place_close(&at);
+    assert_true(log_inode(with) == 0);
+    assert_int_equal(visit(with), 1);
+    assert_true(log_inode(with) == 0);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(test_wait(child), -SIGKILL);
+}
+
+/* Whatever could not be opened: who goes on with the connection is guarded. */
+static void check_short_of(const fixture *with, rlim_t limit)
+{
+    struct rlimit before;
+    sqlite3 *own = NULL;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ limit, before.rlim_max }), 0);
+    int code = sqlite3_open_v2(with->file, &own, SQLITE_OPEN_READWRITE, "waybill-4");
+    if (code == SQLITE_OK)
+        code = sqlite3_exec(own, "update waybill_queue set name=name", NULL, NULL, NULL);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    if (code != SQLITE_OK && sqlite3_exec(own, "update waybill_queue set name=name", NULL, NULL, NULL) == SQLITE_OK) {
+        const ino_t log = log_inode(with);
+        read_file(with->file);
+        assert_int_equal(visit(with), 0);
+        assert_true(log != 0 && log_inode(with) == log);
+    }
+    assert_int_equal(sqlite3_close(own), SQLITE_OK);
+}
+
+static void want_of_descriptors_leaves_nobody_unguarded(void **state)
+{
+    const fixture *with = *state;
+    place at;
+    place_open(&at, "orders", NULL, with->file, NULL);
+    at.transport_ops->close(place_session(&at, BOTH)); /* the VFS has come with it */
+    place_close(&at);
+    const int next = dup(STDIN_FILENO);
+    (void)close(next);
+    for (int more = 0; more < 6; more++)
+        check_short_of(with, (rlim_t)(next + more));
+}
+
+/* Whoever closes what is not its own gives the number away, and what is opened under it is left alone. */
+static void a_number_that_was_given_away_is_left_alone(void **state)
+{
+    const fixture *with = *state;
+    wb_sqlite_guard guard = { .fd = -1 };
+    assert_int_equal(wb_sqlite_guard_take(&guard, with->file), SQLITE_OK);
+    const int number = guard.fd;
+    assert_int_equal(close(number), 0);
+    assert_int_equal(open("/dev/null", O_RDWR | O_CLOEXEC), number);
+    wb_sqlite_guard_release(&guard);
+    assert_true(wb_sqlite_guard_close(&guard));
+    assert_true(fcntl(number, F_GETFD) >= 0);
+    guard.fd = number;
+    assert_int_equal(wb_sqlite_guard_take(&guard, with->file), SQLITE_OK);
+    assert_true(guard.fd != number && fcntl(number, F_GETFD) >= 0);
+    assert_true(wb_sqlite_guard_close(&guard));
+    (void)close(number);
+}
+
 static void move_away(const fixture *with, const char *name, const char *to)
 {
     char *from_path = test_file(with->directory, name), *to_path = test_file(with->directory, to);
@@ -298,6 +388,10 @@ static void a_replaced_file_has_a_guard_of_its_own(void **state)
     move_away(with, "queues.db-sessions", "away.db-sessions");
     install(with);
     the_log_outlives_a_copy(state);
+    char *log = test_file(with->directory, "away.db-wal");
+    assert_int_equal(visit_either(with, 1), 0);
+    assert_int_equal(access(log, F_OK), 0); /* nor was anything taken from who has the old one */
+    free(log);
     assert_int_equal(sqlite3_close(own), SQLITE_OK);
 }
 
@@ -314,6 +408,9 @@ int main(void)
         CASE(the_guard_outlives_a_refusal),
         CASE(descriptors_are_given_back),
         CASE(a_guard_that_stays_is_used_again),
+        CASE(a_child_keeps_nobody_out),
+        CASE(want_of_descriptors_leaves_nobody_unguarded),
+        CASE(a_number_that_was_given_away_is_left_alone),
         CASE(a_replaced_file_has_a_guard_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

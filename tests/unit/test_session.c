@@ -31,6 +31,7 @@ struct wb_storage_session {
 };
 
 static struct {
+    int64_t takes; /* how long commit() does */
     int open_answers[ANSWERS], begin_answers[ANSWERS], commit_answers[ANSWERS], find_answers[ANSWERS];
     int opens, begins, commits, finds, rollbacks;
     atomic_int sessions; /* open ones */
@@ -105,6 +106,7 @@ static int store_commit(wb_storage_session *session, wb_commit *commit, wb_error
     assert_true(session->is_open);
     session->is_open = 0;
     int r = answer(store.commit_answers, &store.commits);
+    wb_clock_pause(store.takes, NULL);
     if (r == WB_OK && commit->claim_count && store.owner && store.owner != commit->claims[0].duplicate_of)
         r = WB_ABORT;
     if (r == WB_OK || (r == WB_IN_DOUBT && store.commits_anyway))
@@ -167,6 +169,7 @@ struct wb_transport_session {
 static struct {
     int send_answers[ANSWERS]; /* of calls of send() */
     atomic_int hangs;          /* send() does not return */
+    int64_t takes;             /* how long open() does */
     _Atomic int64_t time_left; /* of the last of them, to its deadline */
     atomic_int sends;
     atomic_int sent, controls;
@@ -179,6 +182,7 @@ static int broker_open(wb_transport *transport, uint32_t purpose, unsigned prefe
                        wb_error *error)
 {
     (void)transport, (void)purpose, (void)prefetch, (void)error;
+    wb_clock_pause(broker.takes, NULL);
     *ret_session = calloc(1, sizeof **ret_session);
     broker.sessions++;
     return WB_OK;
@@ -785,7 +789,7 @@ static void give_parcel(wb_dispatcher *d, size_t size)
         .id = "o", .id_size = 1, .destination = "sink", .body = "body", .body_size = 4, .result = WB_RETRY
     };
     parcel->size = size;
-    parcel->committed = wb_clock_monotonic();
+    parcel->numbered = wb_clock_monotonic();
     wb_dispatcher_give(d, parcel);
 }
 
@@ -795,14 +799,14 @@ static void test_what_has_waited_is_left(void **state)
     wb_dispatcher d;
     (void)state;
     start(0, 1);
-    pipeline.sweep_after = WB_SECOND / 5;
+    pipeline.sweep_after = WB_SECOND;
     assert_int_equal(wb_dispatcher_start(&d, &pipeline), 0);
     broker.hangs = 1;
     give_parcel(&d, 1);
     await(&broker.sends, 1);
     for (int i = 0; i < 3; i++)
         give_parcel(&d, 1);
-    wb_clock_pause(WB_SECOND / 4, NULL);
+    wb_clock_pause(WB_SECOND, NULL);
     broker.hangs = 0;
     await(&store.marks, 1);
     give_parcel(&d, 1);
@@ -811,6 +815,37 @@ static void test_what_has_waited_is_left(void **state)
     stop();
     assert_int_equal(broker.sent, 2);
     assert_int_equal(broker.sends, 2);
+}
+
+/* Or when a connection to it is there at last. */
+static void test_what_waited_for_a_connection_is_left(void **state)
+{
+    wb_dispatcher d;
+    (void)state;
+    start(0, 1);
+    pipeline.sweep_after = WB_SECOND;
+    broker.takes = WB_SECOND;
+    assert_int_equal(wb_dispatcher_start(&d, &pipeline), 0);
+    give_parcel(&d, 1);
+    await(&broker.sessions, 1);
+    give_parcel(&d, 1);
+    await(&store.marks, 1);
+    wb_dispatcher_stop(&d, 60 * WB_SECOND);
+    stop();
+    assert_int_equal(broker.sent, 1);
+}
+
+/* The sweeper counts from the row's number, which is drawn before the transaction. */
+static void test_what_was_committed_slowly_is_left(void **state)
+{
+    (void)state;
+    start(0, 1);
+    pipeline.sweep_after = WB_SECOND / 5;
+    store.takes = WB_SECOND / 4;
+    assert_int_equal(commit_one(NULL), WB_OK);
+    stop();
+    assert_int_equal(store.rows, 1);
+    assert_int_equal(broker.sends, 0);
 }
 
 /* Nor is a confirmation waited for when the sweeper may send it. */
@@ -909,6 +944,8 @@ int main(void)
         cmocka_unit_test_setup(test_stops_without_the_broker, set_up),
         cmocka_unit_test_setup(test_holds_so_many, set_up),
         cmocka_unit_test_setup(test_what_has_waited_is_left, set_up),
+        cmocka_unit_test_setup(test_what_waited_for_a_connection_is_left, set_up),
+        cmocka_unit_test_setup(test_what_was_committed_slowly_is_left, set_up),
         cmocka_unit_test_setup(test_waits_no_longer_than_the_sweeper, set_up),
         cmocka_unit_test_setup(test_what_has_left_makes_room, set_up),
         cmocka_unit_test_setup(test_pool, set_up),

@@ -36,6 +36,7 @@ typedef struct disk_file {
     sqlite3_file *real;
     disk_database *database; /* of a main file, else NULL */
     int is_mapped;
+    int is_alone; /* it has the file alone: nobody is kept from it then, and it goes next */
     uint64_t write_locks;
 } disk_file;
 
@@ -51,6 +52,24 @@ static _Thread_local wb_sqlite_disk_trouble thread_trouble;
 
 static pthread_mutex_t databases_lock = PTHREAD_MUTEX_INITIALIZER;
 static disk_database *databases;
+
+/* A child that lives on must not keep the guards: whoever wants a file for itself would wait for its end. */
+static void before_fork(void)
+{
+    (void)pthread_mutex_lock(&databases_lock);
+}
+
+static void in_parent(void)
+{
+    (void)pthread_mutex_unlock(&databases_lock);
+}
+
+static void in_child(void)
+{
+    for (disk_database *each = databases; each; each = each->next)
+        wb_sqlite_guard_leave_to_parent(&each->guard);
+    (void)pthread_mutex_unlock(&databases_lock);
+}
 
 /* Plugins open canonical paths, so equal files have equal names. */
 static disk_database *find_database(const char *path)
@@ -70,12 +89,21 @@ static disk_database *find_database(const char *path)
     return databases = found;
 }
 
+/* What was known of its log was of connections that are gone. */
+static void forget_log(wb_sqlite_disk_log *log)
+{
+    atomic_store(&log->insist_at, 0);
+    atomic_store(&log->pause, 0);
+    atomic_store(&log->held_since, 0);
+    atomic_store(&log->told_at, 0);
+}
+
 static disk_database *enter_database(const char *path)
 {
     (void)pthread_mutex_lock(&databases_lock);
     disk_database *entered = find_database(path);
-    if (entered)
-        entered->users++;
+    if (entered && entered->users++ == 0)
+        forget_log(&entered->log);
     (void)pthread_mutex_unlock(&databases_lock);
     return entered;
 }
@@ -124,7 +152,7 @@ static int enter_map(disk_file *file)
 {
     disk_database *database = file->database;
     int code = SQLITE_OK;
-    if (!database || file->is_mapped)
+    if (!database || file->is_mapped || file->is_alone)
         return SQLITE_OK;
     (void)pthread_mutex_lock(&databases_lock);
     if (database->mapped == 0)
@@ -158,6 +186,7 @@ static int lock_alone(disk_file *file)
     if (is_last)
         wb_sqlite_guard_release(&database->guard);
     const int code = file->real->pMethods->xLock(file->real, SQLITE_LOCK_EXCLUSIVE);
+    file->is_alone = code == SQLITE_OK;
     if (is_last && code != SQLITE_OK)
         (void)wb_sqlite_guard_take(&database->guard, database->path);
     (void)pthread_mutex_unlock(&databases_lock);
@@ -243,6 +272,7 @@ static int disk_lock(sqlite3_file *file, int level)
 
 static int disk_unlock(sqlite3_file *file, int level)
 {
+    ((disk_file *)file)->is_alone = 0;
     return real(file)->pMethods->xUnlock(real(file), level);
 }
 
@@ -276,7 +306,9 @@ static int disk_shm_map(sqlite3_file *file, int page, int size, int extend, void
 {
     errno = 0;
     int code = note_room(real(file)->pMethods->xShmMap(real(file), page, size, extend, ret_at));
-    return seen(code == SQLITE_OK ? enter_map((disk_file *)file) : code);
+    if (code == SQLITE_OK && (code = enter_map((disk_file *)file)) != SQLITE_OK)
+        *ret_at = NULL; /* else SQLite would use it, and not ask for it again */
+    return seen(code);
 }
 
 static int disk_shm_lock(sqlite3_file *file, int offset, int count, int flags)
@@ -337,13 +369,17 @@ static int disk_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int
     opened->base.pMethods = NULL;
     opened->real = (sqlite3_file *)(opened + 1);
     opened->database = NULL;
-    opened->is_mapped = 0;
+    opened->is_mapped = opened->is_alone = 0;
     opened->write_locks = 0;
+    if (flags & SQLITE_OPEN_MAIN_DB)
+        wb_sqlite_guard_fill_streams();
     errno = 0;
     int code = note_room(real_vfs(vfs)->xOpen(real_vfs(vfs), name, opened->real, flags, ret_flags));
+    if (code == SQLITE_OK && name && (flags & SQLITE_OPEN_MAIN_DB) && !(opened->database = enter_database(name))) {
+        (void)opened->real->pMethods->xClose(opened->real);
+        return SQLITE_NOMEM;
+    }
     if (opened->real->pMethods) {
-        if (name && (flags & SQLITE_OPEN_MAIN_DB))
-            opened->database = enter_database(name);
         int version = opened->real->pMethods->iVersion;
         opened->base.pMethods = &methods[version > 3 ? 2 : version - 1];
     }
@@ -434,7 +470,8 @@ static void register_vfs(void)
     disk.szOsFile = (int)sizeof(disk_file) + below->szOsFile;
     disk.mxPathname = below->mxPathname;
     disk.pAppData = below;
-    (void)sqlite3_vfs_register(&disk, 0);
+    if (pthread_atfork(before_fork, in_parent, in_child) == 0)
+        (void)sqlite3_vfs_register(&disk, 0);
 }
 
 /* The lock is SQLite's, since it must be the same for both copies. */

@@ -18,63 +18,80 @@
 #define SHARED_FIRST (LOCKS_FIRST + 2)
 #define SHARED_COUNT 510
 
-/* Never one of the standard three: whoever prints would write into the database. */
-static int above_streams(int fd)
+void wb_sqlite_guard_fill_streams(void)
 {
-    if (fd < 0 || fd > STDERR_FILENO)
-        return fd;
-    const int moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    (void)close(fd);
-    return moved;
+    int fd;
+    while ((fd = open("/dev/null", O_RDWR)) >= 0 && fd <= STDERR_FILENO)
+        continue;
+    if (fd >= 0)
+        (void)close(fd);
 }
 
-/* One that may only be read can be attached. */
-static int open_file(const char *path)
+/* ---- whose descriptor ---------------------------------------------------------------------------- */
+
+static int is_ours(const wb_sqlite_guard *guard)
 {
-    int fd = wb_sqlite_lockfile_find(path);
-    if (fd < 0 && (errno == EACCES || errno == EROFS))
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    return above_streams(fd);
+    struct stat it;
+    return guard->fd >= 0 && fstat(guard->fd, &it) == 0 && it.st_dev == guard->device && it.st_ino == guard->inode;
 }
 
-static int is_of(int fd, const char *path)
+static int is_of_another(const wb_sqlite_guard *guard, const char *path)
 {
-    struct stat held, named;
-    return fstat(fd, &held) == 0 && stat(path, &named) == 0 && held.st_dev == named.st_dev && held.st_ino == named.st_ino;
+    struct stat named;
+    return stat(path, &named) == 0 && (named.st_dev != guard->device || named.st_ino != guard->inode);
 }
 
-/* What has no name any more nobody else can open. */
-static void forget_replaced(wb_sqlite_guard *guard, const char *path)
+/* The old file may be in use by another name: then its descriptor stays as it is. */
+static void leave_replaced(wb_sqlite_guard *guard, const char *path)
 {
-    if (guard->fd < 0 || is_of(guard->fd, path))
+    if (is_ours(guard) && !is_of_another(guard, path))
         return;
-    (void)close(guard->fd);
+    (void)wb_sqlite_guard_close(guard);
     guard->fd = -1;
 }
 
+static int open_file(wb_sqlite_guard *guard, const char *path)
+{
+    struct stat it;
+    wb_sqlite_guard_fill_streams();
+    guard->fd = wb_sqlite_lockfile_find(path);
+    if (guard->fd < 0 || fstat(guard->fd, &it) != 0)
+        return -1;
+    guard->device = it.st_dev;
+    guard->inode = it.st_ino;
+    return 0;
+}
+
+/* ---- taken, and given back ----------------------------------------------------------------------- */
+
 int wb_sqlite_guard_take(wb_sqlite_guard *guard, const char *path)
 {
-    forget_replaced(guard, path);
-    if (guard->fd < 0)
-        guard->fd = open_file(path);
-    if (guard->fd < 0)
-        return SQLITE_CANTOPEN;
+    leave_replaced(guard, path);
+    if (guard->fd < 0 && open_file(guard, path) < 0)
+        return errno == EACCES || errno == EROFS ? SQLITE_OK : SQLITE_CANTOPEN;
     return wb_sqlite_lockfile_share(guard->fd, SHARED_FIRST, SHARED_COUNT) ? SQLITE_OK : SQLITE_IOERR_LOCK;
 }
 
 void wb_sqlite_guard_release(wb_sqlite_guard *guard)
 {
-    if (guard->fd >= 0)
+    if (is_ours(guard))
         wb_sqlite_lockfile_release_all(guard->fd, SHARED_FIRST, SHARED_COUNT);
 }
 
+/* The lock on all bytes says that nobody has any, and keeps it so until the descriptor is closed, which ends it. */
 int wb_sqlite_guard_close(wb_sqlite_guard *guard)
 {
-    if (guard->fd < 0)
-        return 1;
-    if (wb_sqlite_lockfile_try_all(guard->fd, LOCKS_FIRST, LOCKS_COUNT) != 1)
+    if (is_ours(guard) && wb_sqlite_lockfile_try_all(guard->fd, LOCKS_FIRST, LOCKS_COUNT) != 1)
         return 0;
-    (void)close(guard->fd);
+    if (is_ours(guard))
+        (void)close(guard->fd);
     guard->fd = -1;
     return 1;
+}
+
+void wb_sqlite_guard_leave_to_parent(wb_sqlite_guard *guard)
+{
+    if (is_ours(guard))
+        (void)close(guard->fd);
+    guard->fd = -1;
 }

@@ -13,12 +13,16 @@
 #ifndef WB_SQLITE_GUARD_H
 #define WB_SQLITE_GUARD_H
 
+#include <sys/types.h>
+
 /** Of a file, for all connections of a process. Not for two threads at once. */
 typedef struct wb_sqlite_guard {
     int fd; /* -1: not open */
+    dev_t device; /* the file that it is of: a handler that closes what is not its own may give away the number */
+    ino_t inode;
 } wb_sqlite_guard;
 
-/** Others can no longer have the file for themselves. They must not have it now.
+/** Others can no longer have the file for themselves. They must not have it now. A file that may only be read has no guard.
  *  @return SQLITE_OK, SQLITE_CANTOPEN or SQLITE_IOERR_LOCK */
 int wb_sqlite_guard_take(wb_sqlite_guard *guard, const char *path);
 /** They can. */
@@ -26,5 +30,10 @@ void wb_sqlite_guard_release(wb_sqlite_guard *guard);
 /** Close it, which takes off all POSIX locks of the process: not while anybody has one.
  *  @return whether it is closed; if not, it may be taken again. */
 int wb_sqlite_guard_close(wb_sqlite_guard *guard);
+/** In a child of fork(), which has no POSIX locks that this could take off, and must not keep ours. */
+void wb_sqlite_guard_leave_to_parent(wb_sqlite_guard *guard);
+/** Before a database is opened: what is closed of the standard streams becomes the null device. SQLite closes, and with it takes off
+ *  the locks of, what gets one of their numbers. */
+void wb_sqlite_guard_fill_streams(void);
 
 #endif
