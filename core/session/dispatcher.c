@@ -276,9 +276,9 @@ static int run_round(wb_dispatcher *d, wb_error *error)
     int r = open_storage(d, error);
     if (r == WB_OK && d->hand)
         r = open_outlet(d, error);
+    forget_old(d);
     if (r != WB_OK)
         return r;
-    forget_old(d);
     int sent = send(d, error);
     conclude(d);
     r = d->storage ? mark(d, error) : WB_OK;
@@ -304,10 +304,7 @@ static void dispatch(void *argument)
     wb_dispatcher *d = argument;
     wb_error error = { 0 };
     unsigned failures = 0; /* of marks alone */
-    for (;;) {
-        forget_old(d);
-        if (!d->hand && !d->mark_count)
-            return;
+    while (d->hand || d->mark_count) {
         int r = run_round(d, &error);
         if (r == WB_OK)
             d->pause = 0;

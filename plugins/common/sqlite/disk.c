@@ -307,7 +307,7 @@ static int disk_shm_map(sqlite3_file *file, int page, int size, int extend, void
     errno = 0;
     int code = note_room(real(file)->pMethods->xShmMap(real(file), page, size, extend, ret_at));
     if (code == SQLITE_OK && (code = enter_map((disk_file *)file)) != SQLITE_OK)
-        *ret_at = NULL; /* else SQLite would use it, and not ask for it again */
+        *ret_at = NULL; /* SQLite might use it, and not ask for it again */
     return seen(code);
 }
 
