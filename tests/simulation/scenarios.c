@@ -29,11 +29,10 @@ static void drive_running(void)
     running->drive();
 }
 
+/* Whatever is changed in the simulation changes what a seed does: what one alone showed is then shown by another. */
 unsigned sim_scenario_seeds(const sim_scenario *scenario)
 {
-    if (scenario->drive == sim_scene_killers)
-        return 20;
-    return scenario->drive == sim_scene_by_chance ? 500 : 1;
+    return scenario->drive == sim_scene_by_chance ? 500 : 25;
 }
 
 void sim_scenario_run(const sim_scenario *scenario, uint64_t seed)

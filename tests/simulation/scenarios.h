@@ -17,7 +17,7 @@ typedef struct sim_scenario {
 
 /** NULL beyond the last. */
 const sim_scenario *sim_scenario_at(size_t index);
-/** So many seeds of it show what is wrong: 1, but where chance decides. */
+/** So many seeds of it show what is wrong: 25, and more where chance decides. */
 unsigned sim_scenario_seeds(const sim_scenario *scenario);
 void sim_scenario_run(const sim_scenario *scenario, uint64_t seed);
 

@@ -28,7 +28,7 @@ void sim_scene_add_row(const char *const *destinations, unsigned count, int64_t 
 void sim_scene_plainly(void);
 /** The same, for what one seed in some hundred shows. */
 void sim_scene_by_chance(void);
-/** The same, for what one seed in some ten shows: each is in the error queue once, and killers end no more processes
+/** The same: each is in the error queue once, and killers end no more processes
  *  than one after the other would. */
 void sim_scene_killers(void);
 /** The same; good messages do not wait for the bad ones: they are done in two minutes. */
