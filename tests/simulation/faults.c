@@ -87,6 +87,8 @@ static way meet_outage(sim_call call)
     if ((sim_outage_is_on(SIM_ACKNOWLEDGE_REFUSED) && call == SIM_CALL_ACKNOWLEDGE_INSIDE) ||
         (sim_outage_is_on(SIM_TRANSPORT_COMMIT_REFUSED) && call == SIM_CALL_TRANSPORT_COMMIT))
         return (way)AGAIN;
+    if (sim_outage_is_on(SIM_ACKNOWLEDGE_FORBIDDEN) && call == SIM_CALL_ACKNOWLEDGE_INSIDE)
+        return (way)REFUSED;
     if (sim_outage_is_on(SIM_STATEMENTS_FULL) && call == SIM_CALL_STATEMENT)
         return (way){ { WB_RETRY, WB_CAUSE_SERVER, 0 }, 0 };
     if (sim_outage_is_on(SIM_STATEMENTS_BREAK) && call == SIM_CALL_STATEMENT)

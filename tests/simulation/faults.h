@@ -59,6 +59,7 @@ typedef enum {
     SIM_COMMITS_BREAK,   /* the server takes connections, and each commit ends it */
     SIM_DELAYED_BREAKS,  /* what changes the store of delayed messages ends the connection */
     SIM_ACKNOWLEDGE_REFUSED, /* in a transport's transaction, of what has failed, too */
+    SIM_ACKNOWLEDGE_FORBIDDEN, /* the same, for want of a privilege */
     SIM_TRANSPORT_COMMIT_REFUSED,
     SIM_MARKS_LOST,      /* marks are made, and the reply ends with the connection */
     SIM_DATABASE_DOWN,

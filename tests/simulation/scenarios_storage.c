@@ -311,6 +311,17 @@ static void drive_moves_uncommitted(void)
     drive_moves_refused(SIM_TRANSPORT_COMMIT_REFUSED);
 }
 
+/* In a transaction without a handler it is nobody's doing. */
+static void drive_moves_forbidden(void)
+{
+    sim_outage_start(SIM_ACKNOWLEDGE_FORBIDDEN, sim_now() + 120 * WB_SECOND);
+    sim_drive_start();
+    sim_sleep(121 * WB_SECOND);
+    if (!sim_process_gave_up())
+        sim_violation("nobody gave up where what is moved cannot be acknowledged for want of a privilege");
+    sim_scene_end(SIM_HOUR);
+}
+
 /* A privilege that an operator takes away is no message's fault: the worker says so and ends. */
 static void drive_forbidden_by_operator(void)
 {
@@ -347,8 +358,16 @@ static void prepare_ends_company(void)
 static void prepare_ends_trouble(void)
 {
     prepare_ends();
-    the_shape.workers = 2; /* one alone meets trouble for two minutes and more with one seed in twelve */
+    the_shape.workers = 2;
     the_shape.ends_trouble = 1;
+}
+
+/* One seed in a hundred meets trouble for two minutes and more. */
+static void drive_ends_trouble(void)
+{
+    sim_drive_start();
+    sim_scene_expect_good(10 * 60 * WB_SECOND);
+    sim_scene_end(6 * SIM_HOUR);
 }
 
 static void drive_ends_storm(void)
@@ -440,12 +459,13 @@ const sim_scenario sim_scenarios_storage[] = {
     { "ends", "handlers that end the transaction, in eight ways, and what may follow", prepare_ends,
       sim_scene_good_first },
     { "ends_trouble", "the same, and what is done about it fails, too", prepare_ends_trouble,
-      sim_scene_good_first },
+      drive_ends_trouble },
     { "ends_storm", "the same, and five minutes in which any call fails", prepare_ends, drive_ends_storm },
     { "ends_company", "the same among others that fail", prepare_ends_company, sim_scene_good_first },
     { "closes", "handlers that close the transport's connection", prepare_closes, sim_scene_good_first },
     { "moves_unacknowledged", "two minutes in which no transaction acknowledges", prepare_moves_refused,
       drive_moves_unacknowledged },
+    { "moves_forbidden", "the same for want of a privilege", prepare_moves_refused, drive_moves_forbidden },
     { "moves_uncommitted", "the same, and none is committed", prepare_moves_refused, drive_moves_uncommitted },
     { "forbids", "handlers whose session is forbidden to commit, or everything behind it", prepare_forbids,
       drive_forbids },
