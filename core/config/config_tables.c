@@ -247,7 +247,9 @@ static const wb_option outbox_options[] = {
       .minimum = SECOND,
       .maximum = 365 * DAY,
       .since = "0.1",
-      .summary = "age at which operations whose message never came back are dispatched" },
+      .summary = "age at which operations whose message never came back are dispatched",
+      .help = "The same for all who share the tables: what a session or a retry of failed messages could not send for "
+              "three quarters of its own is left to whoever looks for it." },
 };
 
 static const wb_option deduplication_options[] = {

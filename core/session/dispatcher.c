@@ -274,13 +274,14 @@ static int send(wb_dispatcher *d, wb_error *error)
 static int run_round(wb_dispatcher *d, wb_error *error)
 {
     int r = open_storage(d, error);
-    if (r == WB_OK && d->hand)
-        r = open_outlet(d, error);
+    int sent = r == WB_OK && d->hand ? open_outlet(d, error) : r;
     forget_old(d);
     if (r != WB_OK)
         return r;
-    int sent = send(d, error);
-    conclude(d);
+    if (sent == WB_OK) {
+        sent = send(d, error);
+        conclude(d);
+    }
     r = d->storage ? mark(d, error) : WB_OK;
     return sent != WB_OK ? sent : r;
 }

@@ -291,14 +291,13 @@ static void a_guard_that_stays_is_used_again(void **state)
 }
 
 /* A child that was forked meanwhile, and lives on, keeps nobody from the file. */
-static void a_child_keeps_nobody_out(void **state)
+static void check_child(const fixture *with, pid_t (*start)(void))
 {
-    const fixture *with = *state;
     place at;
     place_open(&at, "orders", NULL, with->file, NULL);
     wb_transport_session *session = place_session(&at, BOTH);
     place_send_numbers(&at, session, "orders", 0, 1);
-    const pid_t child = fork();
+    const pid_t child = start();
     if (child == 0)
         for (;;)
             (void)pause();
@@ -309,6 +308,16 @@ static void a_child_keeps_nobody_out(void **state)
     assert_true(log_inode(with) == 0);
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(test_wait(child), -SIGKILL);
+}
+
+static void a_child_keeps_nobody_out(void **state)
+{
+    check_child(*state, fork);
+}
+
+static void a_child_that_nobody_knows_of_neither(void **state)
+{
+    check_child(*state, _Fork);
 }
 
 /* Whatever could not be opened: who goes on with the connection is guarded. */
@@ -356,11 +365,66 @@ static void a_number_that_was_given_away_is_left_alone(void **state)
     wb_sqlite_guard_release(&guard);
     assert_true(wb_sqlite_guard_close(&guard));
     assert_true(fcntl(number, F_GETFD) >= 0);
+    const int same = open(with->file, O_RDWR | O_CLOEXEC);
+    assert_int_equal(dup3(same, number, O_CLOEXEC), number); /* another descriptor of the same file */
+    (void)close(same);
+    guard.fd = number;
+    assert_true(wb_sqlite_guard_close(&guard));
+    assert_true(fcntl(number, F_GETFD) >= 0);
     guard.fd = number;
     assert_int_equal(wb_sqlite_guard_take(&guard, with->file), SQLITE_OK);
     assert_true(guard.fd != number && fcntl(number, F_GETFD) >= 0);
     assert_true(wb_sqlite_guard_close(&guard));
     (void)close(number);
+}
+
+/* The descriptor whose offset says that it is the guard's. */
+static int find_guard(void)
+{
+    int fd = STDERR_FILENO + 1;
+    while (fd < 1024 && lseek(fd, 0, SEEK_CUR) != 0x40000002)
+        fd++;
+    assert_true(fd < 1024);
+    return fd;
+}
+
+/* By a handler that closed what is not its own. */
+static void a_guard_that_was_lost_is_taken_again(void **state)
+{
+    const fixture *with = *state;
+    place at;
+    place_open(&at, "orders", NULL, with->file, NULL);
+    wb_transport_session *session = place_session(&at, BOTH);
+    place_send_numbers(&at, session, "orders", 0, 1);
+    const ino_t log = log_inode(with);
+    (void)close(find_guard());
+    wb_transport_session *later = place_session(&at, BOTH);
+    read_file(with->file);
+    assert_int_equal(visit(with), 1);
+    assert_true(log != 0 && log_inode(with) == log);
+    at.transport_ops->close(later);
+    at.transport_ops->close(session);
+    place_close(&at);
+}
+
+/* It goes with the next database that is closed. */
+static void a_guard_that_stays_is_not_kept_for_ever(void **state)
+{
+    const fixture *with = *state;
+    char *another = test_file(with->directory, "another.db");
+    sqlite3 *own = NULL;
+    place at;
+    const size_t before = count_descriptors();
+    assert_int_equal(sqlite3_open(with->file, &own), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(own, "select * from waybill_queue", NULL, NULL, NULL), SQLITE_OK);
+    install(with);
+    assert_int_equal(sqlite3_close(own), SQLITE_OK);
+    assert_int_equal(count_descriptors(), before + 1);
+    place_open(&at, "orders", NULL, another, NULL);
+    place_install(&at);
+    place_close(&at);
+    assert_int_equal(count_descriptors(), before);
+    free(another);
 }
 
 static void move_away(const fixture *with, const char *name, const char *to)
@@ -409,6 +473,9 @@ int main(void)
         CASE(descriptors_are_given_back),
         CASE(a_guard_that_stays_is_used_again),
         CASE(a_child_keeps_nobody_out),
+        CASE(a_child_that_nobody_knows_of_neither),
+        CASE(a_guard_that_was_lost_is_taken_again),
+        CASE(a_guard_that_stays_is_not_kept_for_ever),
         CASE(want_of_descriptors_leaves_nobody_unguarded),
         CASE(a_number_that_was_given_away_is_left_alone),
         CASE(a_replaced_file_has_a_guard_of_its_own),

@@ -174,6 +174,8 @@ static struct {
     atomic_int sends;
     atomic_int sent, controls;
     const char *refused; /* a destination */
+    const char *breaks;  /* a destination whose operation ends the connection, while the others are confirmed */
+    atomic_int is_away;  /* no connection can be had */
     atomic_int sessions;
     uint64_t replaces;  /* of the last control message */
 } broker;
@@ -181,8 +183,10 @@ static struct {
 static int broker_open(wb_transport *transport, uint32_t purpose, unsigned prefetch, wb_transport_session **ret_session,
                        wb_error *error)
 {
-    (void)transport, (void)purpose, (void)prefetch, (void)error;
+    (void)transport, (void)purpose, (void)prefetch;
     wb_clock_pause(broker.takes, NULL);
+    if (broker.is_away)
+        return said(WB_NOT_CONNECTED, error);
     *ret_session = calloc(1, sizeof **ret_session);
     broker.sessions++;
     return WB_OK;
@@ -219,6 +223,12 @@ static int broker_send(wb_transport_session *session, wb_operation *const *opera
         note_control(operations[i]);
         broker.sent += !is_refused && operations[i]->body_size != 0;
     }
+    for (size_t i = 0; broker.breaks && i < count; i++)
+        if (strcmp(operations[i]->destination, broker.breaks) == 0) {
+            operations[i]->result = WB_IN_DOUBT;
+            broker.is_away = 1;
+            r = WB_NOT_CONNECTED;
+        }
     return said(r, error);
 }
 
@@ -686,6 +696,17 @@ static void test_ids(void **state)
 
 /* ---- the dispatcher ------------------------------------------------------------------------------- */
 
+static void give_parcel(wb_dispatcher *d, const char *destination, size_t size)
+{
+    wb_parcel *parcel = wb_parcel_new();
+    *wb_operation_append(&parcel->operations, &parcel->arena) = (wb_operation){
+        .id = "o", .id_size = 1, .destination = destination, .body = "body", .body_size = 4, .result = WB_RETRY
+    };
+    parcel->size = size;
+    parcel->numbered = wb_clock_monotonic();
+    wb_dispatcher_give(d, parcel);
+}
+
 /* The broker is away for a moment: what was committed leaves when it is back, in order, once. */
 static void test_sent_when_the_broker_is_back(void **state)
 {
@@ -709,6 +730,27 @@ static void test_marks_are_made_again(void **state)
     assert_int_equal(commit_one(NULL), WB_OK);
     await(&store.marks, 1);
     assert_int_equal(broker.sent, 1);
+    stop();
+}
+
+/* What has left is marked also while no connection to the broker can be had. */
+static void test_marks_wait_for_no_broker(void **state)
+{
+    wb_dispatcher d;
+    (void)state;
+    start(0, 1);
+    assert_int_equal(wb_dispatcher_start(&d, &pipeline), 0);
+    store.mark_answers[1] = WB_RETRY;
+    broker.breaks = "away";
+    broker.hangs = 1;
+    give_parcel(&d, "sink", 1);
+    await(&broker.sends, 1);
+    give_parcel(&d, "sink", 1);
+    give_parcel(&d, "away", 1);
+    broker.hangs = 0;
+    await(&store.marks, 2);
+    assert_int_equal(broker.sent, 3); /* of which one is in doubt */
+    wb_dispatcher_stop(&d, 0);
     stop();
 }
 
@@ -782,17 +824,6 @@ static void test_holds_so_many(void **state)
     assert_int_equal(store.marks, broker.sent);
 }
 
-static void give_parcel(wb_dispatcher *d, size_t size)
-{
-    wb_parcel *parcel = wb_parcel_new();
-    *wb_operation_append(&parcel->operations, &parcel->arena) = (wb_operation){
-        .id = "o", .id_size = 1, .destination = "sink", .body = "body", .body_size = 4, .result = WB_RETRY
-    };
-    parcel->size = size;
-    parcel->numbered = wb_clock_monotonic();
-    wb_dispatcher_give(d, parcel);
-}
-
 /* So is what waits behind those that are tried, when the broker takes them at last. */
 static void test_what_has_waited_is_left(void **state)
 {
@@ -802,14 +833,14 @@ static void test_what_has_waited_is_left(void **state)
     pipeline.sweep_after = WB_SECOND;
     assert_int_equal(wb_dispatcher_start(&d, &pipeline), 0);
     broker.hangs = 1;
-    give_parcel(&d, 1);
+    give_parcel(&d, "sink", 1);
     await(&broker.sends, 1);
     for (int i = 0; i < 3; i++)
-        give_parcel(&d, 1);
+        give_parcel(&d, "sink", 1);
     wb_clock_pause(WB_SECOND, NULL);
     broker.hangs = 0;
     await(&store.marks, 1);
-    give_parcel(&d, 1);
+    give_parcel(&d, "sink", 1);
     await(&store.marks, 2);
     wb_dispatcher_stop(&d, 60 * WB_SECOND);
     stop();
@@ -826,9 +857,9 @@ static void test_what_waited_for_a_connection_is_left(void **state)
     pipeline.sweep_after = WB_SECOND;
     broker.takes = WB_SECOND;
     assert_int_equal(wb_dispatcher_start(&d, &pipeline), 0);
-    give_parcel(&d, 1);
+    give_parcel(&d, "sink", 1);
     await(&broker.sessions, 1);
-    give_parcel(&d, 1);
+    give_parcel(&d, "sink", 1);
     await(&store.marks, 1);
     wb_dispatcher_stop(&d, 60 * WB_SECOND);
     stop();
@@ -855,11 +886,11 @@ static void test_waits_no_longer_than_the_sweeper(void **state)
     (void)state;
     start(0, 1);
     assert_int_equal(wb_dispatcher_start(&d, &pipeline), 0);
-    give_parcel(&d, 1);
+    give_parcel(&d, "sink", 1);
     await(&store.marks, 1);
     assert_true(broker.time_left > 5 * WB_SECOND && broker.time_left <= 10 * WB_SECOND);
     pipeline.sweep_after = 2 * WB_SECOND;
-    give_parcel(&d, 1);
+    give_parcel(&d, "sink", 1);
     await(&store.marks, 2);
     assert_true(broker.time_left > 0 && broker.time_left <= 2 * WB_SECOND);
     wb_dispatcher_stop(&d, 60 * WB_SECOND);
@@ -882,10 +913,10 @@ static void test_what_has_left_makes_room(void **state)
     for (size_t i = 0; i < 2 * sizeof rows / sizeof rows[0]; i++) {
         const int windows = broker.sends;
         broker.hangs = 1;
-        give_parcel(&d, 1);
+        give_parcel(&d, "sink", 1);
         await(&broker.sends, windows + 1);
         for (int k = 0; k < rows[i / 2].held + 3; k++)
-            give_parcel(&d, rows[i / 2].size);
+            give_parcel(&d, "sink", rows[i / 2].size);
         broker.hangs = 0;
         sent += 1 + rows[i / 2].held;
         await(&store.marks, sent);
@@ -942,6 +973,7 @@ int main(void)
         cmocka_unit_test_setup(test_refused_stays, set_up),
         cmocka_unit_test_setup(test_old_ones_are_left, set_up),
         cmocka_unit_test_setup(test_stops_without_the_broker, set_up),
+        cmocka_unit_test_setup(test_marks_wait_for_no_broker, set_up),
         cmocka_unit_test_setup(test_holds_so_many, set_up),
         cmocka_unit_test_setup(test_what_has_waited_is_left, set_up),
         cmocka_unit_test_setup(test_what_waited_for_a_connection_is_left, set_up),

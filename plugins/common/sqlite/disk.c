@@ -108,16 +108,26 @@ static disk_database *enter_database(const char *path)
     return entered;
 }
 
+/* Those, too, whose guards could not be closed when they were left. */
+static void drop_unused(void)
+{
+    disk_database **at = &databases;
+    while (*at) {
+        disk_database *each = *at;
+        if (each->users > 0 || !wb_sqlite_guard_close(&each->guard)) {
+            at = &each->next;
+            continue;
+        }
+        *at = each->next;
+        free(each);
+    }
+}
+
 static void leave_database(disk_database *left)
 {
     (void)pthread_mutex_lock(&databases_lock);
-    disk_database **at = &databases;
-    while (*at != left)
-        at = &(*at)->next;
-    if (--left->users == 0 && wb_sqlite_guard_close(&left->guard)) {
-        *at = left->next;
-        free(left);
-    }
+    if (--left->users == 0)
+        drop_unused();
     (void)pthread_mutex_unlock(&databases_lock);
 }
 
@@ -151,12 +161,11 @@ static void view(const disk_file *file, disk_view *to)
 static int enter_map(disk_file *file)
 {
     disk_database *database = file->database;
-    int code = SQLITE_OK;
+    int code;
     if (!database || file->is_mapped || file->is_alone)
         return SQLITE_OK;
     (void)pthread_mutex_lock(&databases_lock);
-    if (database->mapped == 0)
-        code = wb_sqlite_guard_take(&database->guard, database->path);
+    code = wb_sqlite_guard_take(&database->guard, database->path); /* each time: it may be lost, or of a file that was replaced */
     if (code == SQLITE_OK) {
         database->mapped++;
         file->is_mapped = 1;

@@ -18,21 +18,23 @@
 #define SHARED_FIRST (LOCKS_FIRST + 2)
 #define SHARED_COUNT 510
 
+/* The lowest that is free is what open() takes, unless another thread was quicker. */
 void wb_sqlite_guard_fill_streams(void)
 {
-    int fd;
-    while ((fd = open("/dev/null", O_RDWR)) >= 0 && fd <= STDERR_FILENO)
-        continue;
-    if (fd >= 0)
-        (void)close(fd);
+    for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++) {
+        int fd = fcntl(i, F_GETFD) < 0 && errno == EBADF ? open("/dev/null", O_RDWR) : -1;
+        if (fd > STDERR_FILENO)
+            (void)close(fd);
+    }
 }
 
 /* ---- whose descriptor ---------------------------------------------------------------------------- */
 
+/* A handler that closes what is not its own may give away the number. Nobody reads or writes through the guard, so its offset is
+ * a mark that no other descriptor has, of the same file neither. */
 static int is_ours(const wb_sqlite_guard *guard)
 {
-    struct stat it;
-    return guard->fd >= 0 && fstat(guard->fd, &it) == 0 && it.st_dev == guard->device && it.st_ino == guard->inode;
+    return guard->fd >= 0 && lseek(guard->fd, 0, SEEK_CUR) == SHARED_FIRST;
 }
 
 static int is_of_another(const wb_sqlite_guard *guard, const char *path)
@@ -46,6 +48,7 @@ static void leave_replaced(wb_sqlite_guard *guard, const char *path)
 {
     if (is_ours(guard) && !is_of_another(guard, path))
         return;
+    wb_sqlite_guard_release(guard);
     (void)wb_sqlite_guard_close(guard);
     guard->fd = -1;
 }
@@ -55,7 +58,7 @@ static int open_file(wb_sqlite_guard *guard, const char *path)
     struct stat it;
     wb_sqlite_guard_fill_streams();
     guard->fd = wb_sqlite_lockfile_find(path);
-    if (guard->fd < 0 || fstat(guard->fd, &it) != 0)
+    if (guard->fd < 0 || fstat(guard->fd, &it) != 0 || lseek(guard->fd, SHARED_FIRST, SEEK_SET) != SHARED_FIRST)
         return -1;
     guard->device = it.st_dev;
     guard->inode = it.st_ino;
@@ -68,7 +71,7 @@ int wb_sqlite_guard_take(wb_sqlite_guard *guard, const char *path)
 {
     leave_replaced(guard, path);
     if (guard->fd < 0 && open_file(guard, path) < 0)
-        return errno == EACCES || errno == EROFS ? SQLITE_OK : SQLITE_CANTOPEN;
+        return errno == EACCES || errno == EPERM || errno == EROFS ? SQLITE_OK : SQLITE_CANTOPEN;
     return wb_sqlite_lockfile_share(guard->fd, SHARED_FIRST, SHARED_COUNT) ? SQLITE_OK : SQLITE_IOERR_LOCK;
 }
 
@@ -78,13 +81,16 @@ void wb_sqlite_guard_release(wb_sqlite_guard *guard)
         wb_sqlite_lockfile_release_all(guard->fd, SHARED_FIRST, SHARED_COUNT);
 }
 
-/* The lock on all bytes says that nobody has any, and keeps it so until the descriptor is closed, which ends it. */
+/* The lock on all bytes says that nobody has any. It is taken off before the descriptor is closed, since a child may have that, too,
+ * which began without in_child() (disk.c): closing it would end the lock when the child ends. */
 int wb_sqlite_guard_close(wb_sqlite_guard *guard)
 {
-    if (is_ours(guard) && wb_sqlite_lockfile_try_all(guard->fd, LOCKS_FIRST, LOCKS_COUNT) != 1)
-        return 0;
-    if (is_ours(guard))
+    if (is_ours(guard)) {
+        if (wb_sqlite_lockfile_try_all(guard->fd, LOCKS_FIRST, LOCKS_COUNT) != 1)
+            return 0;
+        wb_sqlite_lockfile_release_all(guard->fd, LOCKS_FIRST, LOCKS_COUNT);
         (void)close(guard->fd);
+    }
     guard->fd = -1;
     return 1;
 }

@@ -18,7 +18,7 @@
 /** Of a file, for all connections of a process. Not for two threads at once. */
 typedef struct wb_sqlite_guard {
     int fd; /* -1: not open */
-    dev_t device; /* the file that it is of: a handler that closes what is not its own may give away the number */
+    dev_t device; /* and inode: the file that it is of */
     ino_t inode;
 } wb_sqlite_guard;
 
