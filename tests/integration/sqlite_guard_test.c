@@ -291,13 +291,14 @@ static void a_guard_that_stays_is_used_again(void **state)
 }
 
 /* A child that was forked meanwhile, and lives on, keeps nobody from the file. */
-static void check_child(const fixture *with, pid_t (*start)(void))
+static void a_child_keeps_nobody_out(void **state)
 {
+    const fixture *with = *state;
     place at;
     place_open(&at, "orders", NULL, with->file, NULL);
     wb_transport_session *session = place_session(&at, BOTH);
     place_send_numbers(&at, session, "orders", 0, 1);
-    const pid_t child = start();
+    const pid_t child = fork();
     if (child == 0)
         for (;;)
             (void)pause();
@@ -308,16 +309,6 @@ static void check_child(const fixture *with, pid_t (*start)(void))
     assert_true(log_inode(with) == 0);
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(test_wait(child), -SIGKILL);
-}
-
-static void a_child_keeps_nobody_out(void **state)
-{
-    check_child(*state, fork);
-}
-
-static void a_child_that_nobody_knows_of_neither(void **state)
-{
-    check_child(*state, _Fork);
 }
 
 /* Whatever could not be opened: who goes on with the connection is guarded. */
@@ -473,7 +464,6 @@ int main(void)
         CASE(descriptors_are_given_back),
         CASE(a_guard_that_stays_is_used_again),
         CASE(a_child_keeps_nobody_out),
-        CASE(a_child_that_nobody_knows_of_neither),
         CASE(a_guard_that_was_lost_is_taken_again),
         CASE(a_guard_that_stays_is_not_kept_for_ever),
         CASE(want_of_descriptors_leaves_nobody_unguarded),

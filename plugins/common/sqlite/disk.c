@@ -53,24 +53,6 @@ static _Thread_local wb_sqlite_disk_trouble thread_trouble;
 static pthread_mutex_t databases_lock = PTHREAD_MUTEX_INITIALIZER;
 static disk_database *databases;
 
-/* A child that lives on must not keep the guards: whoever wants a file for itself would wait for its end. */
-static void before_fork(void)
-{
-    (void)pthread_mutex_lock(&databases_lock);
-}
-
-static void in_parent(void)
-{
-    (void)pthread_mutex_unlock(&databases_lock);
-}
-
-static void in_child(void)
-{
-    for (disk_database *each = databases; each; each = each->next)
-        wb_sqlite_guard_leave_to_parent(&each->guard);
-    (void)pthread_mutex_unlock(&databases_lock);
-}
-
 /* Plugins open canonical paths, so equal files have equal names. */
 static disk_database *find_database(const char *path)
 {
@@ -479,8 +461,7 @@ static void register_vfs(void)
     disk.szOsFile = (int)sizeof(disk_file) + below->szOsFile;
     disk.mxPathname = below->mxPathname;
     disk.pAppData = below;
-    if (pthread_atfork(before_fork, in_parent, in_child) == 0)
-        (void)sqlite3_vfs_register(&disk, 0);
+    (void)sqlite3_vfs_register(&disk, 0);
 }
 
 /* The lock is SQLite's, since it must be the same for both copies. */

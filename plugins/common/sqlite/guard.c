@@ -81,8 +81,8 @@ void wb_sqlite_guard_release(wb_sqlite_guard *guard)
         wb_sqlite_lockfile_release_all(guard->fd, SHARED_FIRST, SHARED_COUNT);
 }
 
-/* The lock on all bytes says that nobody has any. It is taken off before the descriptor is closed, since a child may have that, too,
- * which began without in_child() (disk.c): closing it would end the lock when the child ends. */
+/* The lock on all bytes says that nobody has any. It is taken off before the descriptor is closed, since a child of fork() may have
+ * that, too: else the lock would end with the child. */
 int wb_sqlite_guard_close(wb_sqlite_guard *guard)
 {
     if (is_ours(guard)) {
@@ -93,11 +93,4 @@ int wb_sqlite_guard_close(wb_sqlite_guard *guard)
     }
     guard->fd = -1;
     return 1;
-}
-
-void wb_sqlite_guard_leave_to_parent(wb_sqlite_guard *guard)
-{
-    if (is_ours(guard))
-        (void)close(guard->fd);
-    guard->fd = -1;
 }

@@ -30,8 +30,6 @@ void wb_sqlite_guard_release(wb_sqlite_guard *guard);
 /** Close it, which takes off all POSIX locks of the process: not while anybody has one.
  *  @return whether it is closed; if not, it may be taken again. */
 int wb_sqlite_guard_close(wb_sqlite_guard *guard);
-/** In a child of fork(), which has no POSIX locks that this could take off, and must not keep ours. */
-void wb_sqlite_guard_leave_to_parent(wb_sqlite_guard *guard);
 /** Before a database is opened: what is closed of the standard streams becomes the null device. SQLite closes, and with it takes off
  *  the locks of, what gets one of their numbers. */
 void wb_sqlite_guard_fill_streams(void);
