@@ -249,7 +249,7 @@ static const wb_option outbox_options[] = {
       .since = "0.1",
       .summary = "age at which operations whose message never came back are dispatched",
       .help = "The same for all who share the tables: what a session or a retry of failed messages could not send for "
-              "three quarters of its own is left to whoever looks for it." },
+              "three quarters of its own is left to the sweeper of any of them." },
 };
 
 static const wb_option deduplication_options[] = {

@@ -102,6 +102,13 @@ static ino_t log_inode(const fixture *with)
     return stat(with->log, &status) == 0 ? status.st_ino : 0;
 }
 
+/* Whoever comes and goes leaves it, and sees what is in it. */
+static void check_log_stays(const fixture *with, ino_t log, int64_t messages)
+{
+    assert_int_equal(visit(with), messages);
+    assert_true(log != 0 && log_inode(with) == log);
+}
+
 /* As a copy of it is made. */
 static void read_file(const char *path)
 {
@@ -135,8 +142,7 @@ static void the_log_outlives_a_copy(void **state)
     const ino_t log = log_inode(with);
     at.transport_ops->close(place_session(&at, BOTH)); /* one that leaves leaves the guard to those that stay */
     read_file(with->file);
-    assert_int_equal(visit(with), 1);
-    assert_true(log != 0 && log_inode(with) == log);
+    check_log_stays(with, log, 1);
     place_send_numbers(&at, session, "orders", 1, 1);
     wb_transport_session *later = place_session(&at, BOTH); /* opens the log by its name */
     place_send_numbers(&at, later, "orders", 2, 1);
@@ -166,8 +172,7 @@ static void the_log_outlives_a_stream_that_was_closed(void **state)
     const ssize_t size = readlink("/proc/self/fd/0", target, sizeof target - 1);
     assert_int_equal(size, strlen("/dev/null"));
     assert_string_equal(target, "/dev/null");
-    assert_int_equal(visit(with), 1);
-    assert_true(log != 0 && log_inode(with) == log);
+    check_log_stays(with, log, 1);
     at.transport_ops->close(later);
     at.transport_ops->close(session);
     place_close(&at);
@@ -224,8 +229,7 @@ static void the_log_outlives_the_host(void **state)
     const ino_t log = log_inode(with);
     at.transport_ops->close(session);
     place_close(&at);
-    assert_int_equal(visit(with), 1);
-    assert_true(log != 0 && log_inode(with) == log);
+    check_log_stays(with, log, 1);
     assert_int_equal(sqlite3_exec(own, "delete from waybill_message_1", NULL, NULL, NULL), SQLITE_OK);
     assert_int_equal(visit(with), 0);
     assert_int_equal(sqlite3_close(own), SQLITE_OK);
@@ -247,8 +251,7 @@ static void the_guard_outlives_a_refusal(void **state)
     assert_int_equal(sqlite3_close(other), SQLITE_OK);
     const ino_t log = log_inode(with);
     read_file(with->file);
-    assert_int_equal(visit(with), 0);
-    assert_true(log != 0 && log_inode(with) == log);
+    check_log_stays(with, log, 0);
     assert_int_equal(sqlite3_close(own), SQLITE_OK);
     place_close(&at);
 }
@@ -325,8 +328,7 @@ static void check_short_of(const fixture *with, rlim_t limit)
     if (code != SQLITE_OK && sqlite3_exec(own, "update waybill_queue set name=name", NULL, NULL, NULL) == SQLITE_OK) {
         const ino_t log = log_inode(with);
         read_file(with->file);
-        assert_int_equal(visit(with), 0);
-        assert_true(log != 0 && log_inode(with) == log);
+        check_log_stays(with, log, 0);
     }
     assert_int_equal(sqlite3_close(own), SQLITE_OK);
 }
@@ -391,8 +393,7 @@ static void a_guard_that_was_lost_is_taken_again(void **state)
     (void)close(find_guard());
     wb_transport_session *later = place_session(&at, BOTH);
     read_file(with->file);
-    assert_int_equal(visit(with), 1);
-    assert_true(log != 0 && log_inode(with) == log);
+    check_log_stays(with, log, 1);
     at.transport_ops->close(later);
     at.transport_ops->close(session);
     place_close(&at);

@@ -143,11 +143,10 @@ static void view(const disk_file *file, disk_view *to)
 static int enter_map(disk_file *file)
 {
     disk_database *database = file->database;
-    int code;
     if (!database || file->is_mapped || file->is_alone)
         return SQLITE_OK;
     (void)pthread_mutex_lock(&databases_lock);
-    code = wb_sqlite_guard_take(&database->guard, database->path); /* each time: it may be lost, or of a file that was replaced */
+    const int code = wb_sqlite_guard_take(&database->guard, database->path); /* each time: it may be lost, or of a file that was replaced */
     if (code == SQLITE_OK) {
         database->mapped++;
         file->is_mapped = 1;
