@@ -179,20 +179,35 @@ sub check_slow {
     $e->configure(batch_time => undef, concurrency => 1);
 }
 
-# Two workers that lock two rows in opposite order.
+# Until a message is in each worker's hands at the same time; returns their ids.
+sub occupy_both {
+    my ($e, $gate) = @_;
+    my @ids;
+    my $next = sub { push @ids, 'held-' . @ids; $e->send('orders', { id => $ids[-1], do => "wait $gate" }) };
+    $e->wait_for('both workers are at work', sub { (grep { $e->attempts($_) } @ids) == 2 || !$next->() });
+    return @ids;
+}
+
+sub open_gate { my ($gate) = @_; open my $file, '>', $gate or die "$gate: $!"; close $file }
+
+# Two workers that lock two rows in opposite order, the second when both have the first.
 sub check_deadlock {
     my ($e) = @_;
     $e->sql('create table account (k int primary key, n int not null); insert into account values (1, 0), (2, 0)');
     $e->configure(concurrency => 2, batch_max => 1);
     $e->start;
-    $e->send('orders', { id => 'warm-up' });
-    $e->wait_for('both workers are at work', sub { $e->effects('warm-up') == 1 });
+    my @ids = occupy_both($e, "$e->{dir}/begin");
+    open_gate("$e->{dir}/begin");
+    $e->wait_for('and free again', sub { !$e->not_once(@ids) });
     my $add = 'sql update account set n = n + 1 where k = ';
-    $e->send('orders', { id => 'forth', do => [ $add . 1, 'sleep 300', $add . 2 ] }, { id => 'back', do => [ $add . 2, 'sleep 300', $add . 1 ] });
+    my $gate = "$e->{dir}/cross";
+    $e->send('orders', { id => 'forth', do => [ $add . 1, "wait $gate", $add . 2 ] }, { id => 'back', do => [ $add . 2, "wait $gate", $add . 1 ] });
+    $e->wait_for('each has locked a row', sub { !$e->sql('select k from account for update skip locked') });
+    open_gate($gate);
     $e->wait_for('both are handled', sub { !$e->not_once(qw(forth back)) });
     is_deeply [ $e->sql('select n from account order by k') ], [ [2], [2] ], "$e->{pair}: once";
     ok scalar($e->log_lines(qr/deadlock detected|Deadlock found/)), "$e->{pair}: after a deadlock" or diag Endpoint::read_file($e->{trace});
-    finish($e, qw(forth back));
+    finish($e, @ids, qw(forth back));
 }
 
 # Another process keeps the database busy for longer than busy_timeout: a line says so, and
