@@ -150,6 +150,75 @@ static void test_encoding_of_what_is_deferred(void **state)
     ops->close(s);
 }
 
+/* Nobody asked for the connection in the batch: in this session (`is_asked`) or at all. */
+static void try_deferred(const session_setting *setting, int is_asked)
+{
+    wb_storage_session *s = open_session(&orders), *other = open_session(&orders);
+
+    observe("truncate orders_pending, orders_dedup");
+    begin_batch(other, 8);
+    const long long before = query_number(other, 0, setting->query);
+    assert_int_equal(ops->rollback(other, &failure), WB_OK);
+    begin_batch(s, 9);
+    if (is_asked)
+        assert_int_equal(query_number(s, 0, setting->query), before);
+    assert_int_equal(commit_batch(s, 9, "x", NULL), WB_OK);
+    begin_batch(s, 10);
+    assert_int_equal(api->defer(s, 0, setting->set, NULL), WB_OK);
+    if (commit_batch(s, 10, "x", NULL) != WB_OK)
+        fail_msg("%s: %s", setting->set, failure.text);
+    assert_int_equal(observe_number("select count(*) from orders_pending"), 2);
+    begin_batch(s, 11);
+    const long long after = query_number(s, 1, setting->query);
+    if (after != before)
+        fail_msg("deferred, %s: %lld in the next batch, %lld before; asked before: %d", setting->set, after, before,
+                 is_asked);
+    assert_int_equal(commit_batch(s, 11, "x", NULL), WB_OK);
+    ops->close(other);
+    ops->close(s);
+}
+
+static void test_deferred_settings_do_not_reach_the_next_batch(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < setting_count; i++)
+        for (int is_asked = 0; is_asked < 2; is_asked++)
+            try_deferred(&settings[i], is_asked);
+}
+
+/* Settings that no statement names, and the character set, which is the neighbours', too. */
+static void test_what_deferred_statements_set(void **state)
+{
+    static const char *const ways[] = {
+        "set client_encoding = latin1", "select set_config('client_encoding', 'latin1', false)",
+        "do $$ begin set client_encoding = latin1; set lock_timeout = 9; end $$",
+        "select set_them()",
+    };
+    static const char text[] = "insert into texts values ('\xc3\xa9', $1)";
+    (void)state;
+    observe("create table if not exists texts (a text, b text)");
+    observe("create or replace function set_them() returns void language plpgsql as "
+            "$$ begin set lock_timeout = 9; set my.tenant = '7'; end $$");
+    observe("truncate texts");
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        wb_storage_session *s = open_session(&orders);
+        for (uint64_t batch = 10; batch < 13; batch++) { /* from the second on it is prepared */
+            begin_batch(s, batch + 3 * i);
+            assert_int_equal(api->defer(s, 0, ways[i], NULL), WB_OK);
+            assert_int_equal(api->defer(s, 1, text, WB_PGSQL_TEXT("\xc3\xa9")), WB_OK);
+            if (commit_batch(s, batch + 3 * i, "x", NULL) != WB_OK)
+                fail_msg("%s: %s", ways[i], failure.text);
+        }
+        begin_batch(s, 30);
+        assert_int_equal(query_number(s, 0, HAS("lock_timeout", "30s")), 1);
+        assert_int_equal(query_number(s, 0, IS("coalesce(current_setting('my.tenant', true), '') = '7'")), 0);
+        assert_int_equal(query_number(s, 0, HAS("client_encoding", "UTF8")), 1);
+        assert_int_equal(ops->rollback(s, &failure), WB_OK);
+        ops->close(s);
+    }
+    assert_int_equal(observe_number("select count(*) from texts where a = U&'\\00E9' and b = a"), 12);
+}
+
 /* The first connection a handler of the session gets is in a failed transaction: nothing could be
  * asked before. */
 static void test_settings_of_a_failed_transaction(void **state)
@@ -374,6 +443,8 @@ const struct CMUnitTest own_tests[] = {
     UNPREPARED(test_role_behind_a_pooler),
     TEST(test_encoding_of_what_is_deferred),
     UNPREPARED(test_encoding_of_what_is_deferred),
+    TEST(test_deferred_settings_do_not_reach_the_next_batch),
+    TEST(test_what_deferred_statements_set),
     TEST(test_settings_of_a_failed_transaction),
     TEST(test_own_settings_stay),
     TEST(test_roles_of_the_account_stay),

@@ -19,6 +19,7 @@ typedef struct pgsql_cached {
     char *text;
     Oid *types; /* NULL: all inferred */
     int count;
+    int leaves; /* pgsql_leaves of the text */
     uint64_t hash;
     uint64_t uses;
     uint64_t last_used; /* pgsql_cache.round */

@@ -52,6 +52,16 @@ static const char *first_word(const char *text, size_t *ret_size)
     return text;
 }
 
+static int is_one_of(const char *word, size_t size, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strlen(words[i]) == size && strncasecmp(word, words[i], size) == 0)
+            return 1;
+    return 0;
+}
+
+#define IS_ONE_OF(word, size, words) is_one_of(word, size, words, sizeof words / sizeof words[0])
+
 /* The transaction is the framework's, and a copy needs somebody who feeds it. The
  * extended protocol takes one statement a text, so the first word decides. */
 static const char *refusal_of(const char *statement)
@@ -62,10 +72,25 @@ static const char *refusal_of(const char *statement)
     const char *word = first_word(statement, &size);
     if (!*word)
         return "it is empty";
-    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
-        if (strlen(refused[i]) == size && strncasecmp(word, refused[i], size) == 0)
-            return "transaction control and COPY cannot be deferred";
+    if (IS_ONE_OF(word, size, refused))
+        return "transaction control and COPY cannot be deferred";
     return NULL;
+}
+
+/* What a handler says in SQL. What triggers do, and functions called in changing rows, is not looked for: they
+ * are in most of what is deferred. */
+static pgsql_leaves leaves_of(const char *statement)
+{
+    static const char *const changes[] = { "delete", "insert", "merge", "update" };
+    static const char *const reads[] = { "select", "table", "values", "with" };
+    size_t size;
+    const char *word = first_word(statement, &size);
+
+    if (strcasestr(statement, "set_config"))
+        return PGSQL_LEAVES_SETTINGS;
+    if (IS_ONE_OF(word, size, changes))
+        return PGSQL_LEAVES_NOTHING;
+    return IS_ONE_OF(word, size, reads) ? PGSQL_LEAVES_UNSEEN : PGSQL_LEAVES_SETTINGS;
 }
 
 static const char *refusal_of_params(const wb_pgsql_params *params)
@@ -135,13 +160,35 @@ static int copy_params(pgsql_defer *d, pgsql_deferred *deferred, const wb_pgsql_
 }
 
 /* Batches repeat one statement: its text is kept once. */
-static const char *copy_text(pgsql_defer *d, const char *statement)
+static void copy_text(pgsql_defer *d, pgsql_deferred *deferred, const char *statement)
 {
-    if (d->last && strcmp(d->last->text, statement) == 0)
-        return d->last->text;
+    if (d->last && strcmp(d->last->text, statement) == 0) {
+        deferred->text = d->last->text;
+        deferred->leaves = d->last->leaves;
+        return;
+    }
     const size_t size = strlen(statement) + 1;
     char *copy = pgsql_arena_alloc(&d->arena, size);
-    return copy ? memcpy(copy, statement, size) : NULL;
+    deferred->text = copy ? memcpy(copy, statement, size) : NULL;
+    deferred->leaves = leaves_of(statement);
+}
+
+/* The session's copy of the text, or that of the batch. */
+static void keep_text(wb_storage_session *s, pgsql_deferred *deferred, const char *statement,
+                      const wb_pgsql_params *params)
+{
+    pgsql_cached *cached = NULL;
+    if (s->prepared)
+        cached = pgsql_cache_use(&s->defer.cache, statement, params->count, params->types);
+    deferred->cached = cached;
+    if (!cached) {
+        copy_text(&s->defer, deferred, statement);
+        return;
+    }
+    if (cached->uses == 1)
+        cached->leaves = leaves_of(statement);
+    deferred->text = cached->text;
+    deferred->leaves = cached->leaves;
 }
 
 /* Noted, so that a handler that overlooks it does not commit without its statement. Another
@@ -178,9 +225,7 @@ static int api_defer(void *session, size_t item, const char *statement,
     if (!deferred)
         return refuse_for_memory(s);
     *deferred = (pgsql_deferred){ .item = item };
-    if (s->prepared)
-        deferred->cached = pgsql_cache_use(&d->cache, statement, params->count, params->types);
-    deferred->text = deferred->cached ? deferred->cached->text : copy_text(d, statement);
+    keep_text(s, deferred, statement, params);
     if (!deferred->text || (params->count && copy_params(d, deferred, params) != 0))
         return refuse_for_memory(s);
     if (d->last)
@@ -188,6 +233,7 @@ static int api_defer(void *session, size_t item, const char *statement,
     else
         d->first = deferred;
     d->last = deferred;
+    pgsql_guard_defer(s, deferred->leaves);
     return WB_OK;
 }
 
@@ -229,8 +275,11 @@ void pgsql_defer_queue(wb_storage_session *s)
 {
     if (s->defer.first)
         pgsql_guard_queue_encoding(s);
-    for (const pgsql_deferred *d = s->defer.first; d && !s->exchange.broken; d = d->next)
+    for (const pgsql_deferred *d = s->defer.first; d && !s->exchange.broken; d = d->next) {
         queue_one(s, d);
+        if (d->leaves == PGSQL_LEAVES_SETTINGS && d->next)
+            pgsql_guard_queue_encoding_behind(s);
+    }
 }
 
 void pgsql_defer_reset(wb_storage_session *s)

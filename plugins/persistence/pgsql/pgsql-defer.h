@@ -10,6 +10,7 @@
 #include <waybill/sys/persistence.h>
 
 #include "plugins/persistence/pgsql/pgsql-cache.h"
+#include "plugins/persistence/pgsql/pgsql-guard.h"
 #include "plugins/persistence/pgsql/pgsql-memory.h"
 
 /** A statement that waits for the next round trip. */
@@ -18,6 +19,7 @@ typedef struct pgsql_deferred {
     size_t item;
     pgsql_cached *cached; /* NULL: not worth preparing */
     const char *text;
+    pgsql_leaves leaves;
     int count;
     const char *const *values;
     const int *lengths; /* NULL: all text */

@@ -89,15 +89,24 @@ void pgsql_guard_queue_first(wb_storage_session *s)
     queue_question(s);
 }
 
+static void queue_encoding(wb_storage_session *s, int encoding)
+{
+    char text[64];
+    (void)snprintf(text, sizeof text, "SET client_encoding TO '%s'", pg_encoding_to_char(encoding));
+    pgsql_queue_text(s, text, NULL);
+}
+
 /* The server reports it with each change. */
 void pgsql_guard_queue_encoding(wb_storage_session *s)
 {
-    char text[64];
-    if (!s->guard.initial.rows || PQclientEncoding(s->connection) == s->guard.encoding)
-        return;
-    (void)snprintf(text, sizeof text, "SET client_encoding TO '%s'",
-                   pg_encoding_to_char(s->guard.encoding));
-    pgsql_queue_text(s, text, NULL);
+    if (s->guard.initial.rows && PQclientEncoding(s->connection) != s->guard.encoding)
+        queue_encoding(s, s->guard.encoding);
+}
+
+/* Which has not run yet: until a handler has the connection it is the one of the beginning. */
+void pgsql_guard_queue_encoding_behind(wb_storage_session *s)
+{
+    queue_encoding(s, s->guard.initial.rows ? s->guard.encoding : PQclientEncoding(s->connection));
 }
 
 void pgsql_guard_queue_begin(wb_storage_session *s)
@@ -129,13 +138,7 @@ static void queue_statement(wb_storage_session *s, int with_guard)
           with_guard ? NAME_OF_GUARD : NULL, text, values, with_guard ? 3 : 2);
 }
 
-void pgsql_guard_queue_commit(wb_storage_session *s)
-{
-    if (s->guard.is_left && s->guard.began.rows)
-        queue_statement(s, 1);
-}
-
-/* Where nothing could be asked: the transaction had failed when a handler got the connection. */
+/* Where nothing could be asked: no handler had the connection yet, or in a transaction that had failed. */
 static void queue_defaults(wb_storage_session *s)
 {
     pgsql_queue_text(s, "RESET SESSION AUTHORIZATION", NULL);
@@ -146,14 +149,27 @@ static void queue_defaults(wb_storage_session *s)
     }
 }
 
-void pgsql_guard_queue_before(wb_storage_session *s)
+static void queue_back(wb_storage_session *s)
 {
-    if (!s->guard.is_left)
-        return;
     if (s->guard.initial.rows)
         queue_statement(s, 0);
     else
         queue_defaults(s);
+}
+
+void pgsql_guard_queue_commit(wb_storage_session *s)
+{
+    if (s->guard.is_left && s->guard.began.rows)
+        queue_statement(s, 1);
+    else if (s->guard.is_deferred)
+        queue_back(s);
+}
+
+void pgsql_guard_queue_before(wb_storage_session *s)
+{
+    if (!s->guard.is_left)
+        return;
+    queue_back(s);
     pgsql_queue_sync(s);
     s->exchange.puts_back = 1;
     s->guard.is_left = 0;
@@ -206,6 +222,11 @@ void pgsql_guard_hand_out(wb_storage_session *s, size_t item)
     g->is_left = 1;
 }
 
+void pgsql_guard_defer(wb_storage_session *s, pgsql_leaves leaves)
+{
+    s->guard.is_deferred |= leaves != PGSQL_LEAVES_NOTHING;
+}
+
 /* BEGIN asks for a transaction that writes: a server that takes no writes has said so by then. */
 int pgsql_guard_met_read_only(wb_storage_session *s, const char *text)
 {
@@ -223,7 +244,7 @@ void pgsql_guard_forget(wb_storage_session *s)
 {
     pgsql_guard *g = &s->guard;
     pgsql_clear(&g->began);
-    g->is_ended = 0;
+    g->is_ended = g->is_deferred = 0;
     g->suspects = g->users = 0;
     g->savepoints = (wb_common_savepoints){ 0 };
 }
