@@ -511,7 +511,7 @@ static const wb_option failures_options[] = {
               "place of a queue of its own, so no other program may, ServiceControl neither. What is retried goes back to where it "
               "failed, whichever it came from. Answers of what was retried come to the first one, and on Kafka the group is called "
               "as it is: it should stay the first. Its own failures go to recoverability.error_queue, which is NAME.error unless set, and "
-              "must be another queue." },
+              "must be another queue. It has no delayed retries: recoverability.delayed_retries is 0, and more is refused." },
     { .name = "retention",
       .type = WB_OPTION_DURATION,
       .offset = offsetof(wb_endpoint_config, failures.retention),

@@ -243,14 +243,21 @@ static void negotiate(const loading *l)
     free(negotiation);
 }
 
-static int64_t longest_span(const wb_endpoint_setup *endpoint)
+/* Delayed retries of whichever type has most; `of_others` of those that say nothing. */
+static int64_t most_retries(const wb_endpoint_config *config, int64_t of_others)
 {
-    const wb_endpoint_config *config = endpoint->config;
-    int64_t retries = endpoint->plan.delayed_retries;
+    int64_t retries = of_others;
     for (size_t i = 0; i < config->recoverability.type_count; i++)
         if (config->recoverability.types[i].delayed_retries > retries)
             retries = config->recoverability.types[i].delayed_retries;
-    return wb_recover_span(retries, config->recoverability.delay_increment, config->recoverability.delay_jitter);
+    return retries;
+}
+
+static int64_t longest_span(const wb_endpoint_setup *endpoint)
+{
+    const wb_endpoint_config *config = endpoint->config;
+    return wb_recover_span(most_retries(config, endpoint->plan.delayed_retries), config->recoverability.delay_increment,
+                           config->recoverability.delay_jitter);
 }
 
 /* A second copy of a message may be handled while the first one still waits for a retry: whoever has forgotten
@@ -398,7 +405,8 @@ static int load_handlers(const loading *l)
                      : wb_handlers_load(l->setup->config, endpoint->config, &endpoint->handlers, l->problems);
 }
 
-/* What an endpoint that keeps failures needs, and what it has no use for. */
+/* What an endpoint that keeps failures needs, and what it has no use for. Several failures may have one message's id,
+ * by which delayed messages are known. */
 static void check_failures(const loading *l)
 {
     const wb_endpoint_setup *endpoint = l->endpoint;
@@ -413,6 +421,8 @@ static void check_failures(const loading *l)
         fault = "receives from an error queue: remove \"send_only\"";
     else if (!config->outbox.enabled)
         fault = "retries by its outbox: write outbox = { enabled = true; };";
+    else if (most_retries(config, config->recoverability.delayed_retries) > 0)
+        fault = "has no delayed retries, in which two failures of one message would be one: remove \"delayed_retries\"";
     else if (endpoint->persistence && (endpoint->persistence->capabilities & wanted) != wanted)
         fault = "needs a persistence that keeps failed messages: use pgsql, mysql or sqlite";
     if (fault)

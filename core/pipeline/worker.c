@@ -27,6 +27,8 @@
 #define ARENA_BLOCK (256 * 1024)
 /* A handler that takes longer keeps nobody else's messages waiting. */
 #define RELEASE_AFTER (1 * WB_SECOND)
+/* A claim that took longer and was not to be had is another transaction's, of a slow handler or of a frozen process. */
+#define LONG_CLAIM (500 * WB_MILLISECOND)
 /* Between two looks whether the scout is done. */
 #define SCOUT_WAIT (20 * WB_MILLISECOND)
 /* Who waits for a turn looks this often whether attempts are limited no longer. */
@@ -182,12 +184,27 @@ static int begin_batch(wb_worker *w, wb_item **ret_culprit, wb_error *error)
     return timed_settle(w, wb_stage_settle, error); /* the marks rode along, or nothing was to be claimed */
 }
 
+/* Whose claim it was is not known of a batch: each tries by itself then, and the one that waits in vain leaves others
+ * as much time as it took. Where locks are not waited for that long, the second failure in a row says as much. */
+static void make_way(wb_worker *w, int64_t waited)
+{
+    if (waited < LONG_CLAIM && !w->pause)
+        return;
+    if (w->batch_size > 1)
+        wb_batch_run_alone(w);
+    else
+        wb_item_pause(w->batch[0], wb_clock_monotonic() + waited + 2 * w->pause);
+}
+
 static int fail_before_handling(wb_worker *w, int result, const wb_error *error)
 {
+    const int64_t waited = wb_clock_monotonic() - w->lapped;
     result = undo(w, result);
     if (result == WB_REJECT)
         return wb_stage_isolate(w, result, w->batch_size == 1 ? w->batch[0] : NULL, error);
     wb_batch_rerun(w);
+    if (result == WB_RETRY)
+        make_way(w, waited);
     if (result == WB_ABORT && w->batch_size > 1)
         w->take = (unsigned)(w->batch_size + 1) / 2;
     return result;

@@ -210,6 +210,28 @@ sub check_deadlock {
     finish($e, @ids, qw(forth back));
 }
 
+# A transaction that does not end, of a slow handler or of a process that is frozen, has what one message needs: the
+# others of its batch go on, and it waits.
+sub check_contested {
+    my ($e, $lock_timeout) = @_;
+    $e->configure(concurrency => 1, batch_max => 32, store => qq(lock_timeout = "$lock_timeout";));
+    $e->send('orders', { id => 'contested' });
+    $e->start;
+    $e->wait_for('it is handled', sub { $e->effects('contested') == 1 });
+    is $e->stop, 0, "$e->{pair}: stops cleanly";
+    $e->sql($_) for 'set session ' . ($e->{pair} =~ /mysql/ ? '' : 'characteristics as ') . 'transaction isolation level read committed',
+        'begin', "delete from $e->{name}_dedup";
+    my @ids = run_among($e, 'a message whose id is locked', 20, { id => 'contested' });
+    ok scalar($e->log_lines(qr/cannot go on and tries again/)), "$e->{pair}: what it waits for is said";
+    my @late = map { "late-$_" } 1 .. 20;
+    $e->send('orders', map { { id => $_ } } @late);
+    $e->wait_for('those that come later are handled, too', sub { !$e->not_once(@late) });
+    $e->sql('rollback');
+    $e->wait_for('the copy is dropped when it can be', sub { kill 'USR1', $e->{processes}[0]; $e->log_lines(qr/msg="since the start".* duplicates=1 /) });
+    finish($e, @ids, @late, 'contested');
+    $e->configure(store => undef);
+}
+
 # Another process keeps the database busy for longer than busy_timeout: a line says so, and
 # nothing is lost.
 sub check_busy {
@@ -238,6 +260,7 @@ for my $pair ('amqp+pgsql', 'sqlite+sqlite', $has_mysql ? 'sqlite+mysql' : ()) {
     check_slow($e) unless $pair =~ /mysql/;
     check_forgiven($e) if $pair =~ /mysql/;
     check_deadlock($e) if $pair =~ /pgsql|mysql/;
+    check_contested($e, $pair =~ /mysql/ ? '1s' : '100ms') if $pair =~ /pgsql|mysql/;
     check_busy($e) if $pair =~ /\+sqlite/;
     check_order_of_keys($e) if $pair =~ /\+sqlite/;
 }

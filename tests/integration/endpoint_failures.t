@@ -461,6 +461,8 @@ for ([ 'failures = { from = []; };' => qr/"failures.from" names 0 queues/ ],
     [ 'failures = { };' => qr/option "from" is missing|"failures.from"/ ],
     [ 'failures = { from = ["kept.error"]; };' => qr/"error_queue" = "kept.error" is the endpoint's own queue/ ],
     [ 'failures = { from = ["error"]; }; handlers = ["x.so"];' => qr/a group "failures" has a handler of its own/ ],
+    [ 'failures = { from = ["error"]; }; recoverability = { delayed_retries = 2; };' => qr/has no delayed retries/ ],
+    [ 'failures = { from = ["error"]; }; recoverability = { types = ( { type = "T"; delayed_retries = 1; } ); };' => qr/has no delayed retries/ ],
     [ 'failures = { from = ["error"]; }; send_only = true;' => qr/receives from an error queue/ ]) {
     local $Failures::group = $_->[0];
     $e->configure;

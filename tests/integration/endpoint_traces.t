@@ -260,6 +260,16 @@ behave('200');
 is $e->stop, 0, 'it stops';
 is scalar(span('process orders', 'in a pause')), 1, 'and tries once more';
 
+# ---- nothing but the end has it sent ----------------------------------------------------------------------
+forget();
+$e->configure(with => observer('interval = "60s";') =~ s/interval = "50ms"; //r);
+$e->start;
+$e->send('orders', { id => 'at the end' });
+$e->wait_for('it is handled', sub { $e->effects('at the end') == 1 });
+is scalar(spans()), 0, 'it waits for others';
+is $e->stop, 0, 'it stops';
+is scalar(span('process orders', 'at the end')), 1, 'what waits is sent at the end';
+
 # ---- one in so many ----------------------------------------------------------------------------------------
 forget();
 $e->configure(with => observer('one_in = 4;'));
