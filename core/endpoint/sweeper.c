@@ -26,6 +26,8 @@
 /* How often a row is looked for before there is none, and the pause between, which doubles. */
 #define LOOKS_FOR_ROW 4
 #define LOOK_AGAIN (3 * WB_MILLISECOND)
+/* What the tries of a message take beside the pauses between them: what a full queue refuses is asked for seconds, each time. */
+#define TRIES_TAKE (120 * WB_SECOND)
 /* Rows remembered from one round to the next. Those beyond come in later rounds. */
 #define SEEN_MAX 65536
 
@@ -45,6 +47,7 @@ typedef struct {
     wb_sweep_memory after;
     uint64_t young; /* ordinary rows from this number on are left to their workers */
     uint64_t due;   /* parked ones from this number on wait */
+    uint64_t tried; /* those that are refused from this number on are left to their messages' retries */
     wb_sweep_result done;
     int64_t until;
     wb_silences silences;
@@ -259,12 +262,21 @@ static int take(round *r, uint64_t batch, int *ret_is_ours)
     return result;
 }
 
+/* A message whose row is parked is done with, and would not come to the error queue. While it may be tried again, at once or
+ * after a delay, the row stays. */
+static int is_for_its_message(const round *r, const wb_operation *obstacle, uint32_t tries)
+{
+    return obstacle && obstacle->result == WB_REJECT && !tries && r->batch >= r->tried;
+}
+
 /* What was confirmed is marked whatever became of the rest. */
 static int conclude(round *r, const wb_operation_group *groups, uint32_t tries)
 {
     const wb_operation *obstacle = find_obstacle(groups);
     wb_mark remaining = wb_groups_mark(r->batch, groups, &r->encoded);
     r->done.sent += !remaining.remaining;
+    if (is_for_its_message(r, obstacle, tries))
+        return has_confirmed(groups) ? mark(r, remaining) : WB_OK;
     return obstacle ? park(r, groups, &remaining, tries, obstacle) : mark(r, remaining);
 }
 
@@ -415,6 +427,8 @@ int wb_sweep(wb_pipeline *p, wb_storage_session *storage, wb_sweep_memory *memor
                 .tell = order->passed, .error = error };
     r.young = wb_batch_number_at(wb_pipeline_now(p) - order->older_than);
     r.due = wb_batch_number_at(wb_pipeline_now(p) - p->sweep_after);
+    const int64_t span = wb_pipeline_retry_span(p);
+    r.tried = span ? wb_batch_number_at(wb_pipeline_now(p) - span - TRIES_TAKE) : UINT64_MAX;
     wb_arena_init(&r.arena, 64 * 1024);
     int result = walk(&r);
     if (result != WB_OK || r.batch)

@@ -42,7 +42,7 @@ static void encode_operation(wb_buffer *buffer, const wb_operation *operation)
 {
     const uint32_t delayed = operation->deliver_at ? WB_ENCODED_DELAYED : 0;
     wb_buffer_put_u32(buffer, (uint32_t)operation->kind);
-    wb_buffer_put_u32(buffer, (operation->flags & ~WB_OPERATION_PARTLY_SENT) | delayed);
+    wb_buffer_put_u32(buffer, operation->flags | delayed);
     wb_buffer_put_string(buffer, operation->destination, strlen(operation->destination));
     wb_buffer_put_string(buffer, operation->id, operation->id_size);
     wb_buffer_put_string(buffer, operation->key, operation->key_size);

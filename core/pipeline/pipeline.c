@@ -14,6 +14,7 @@
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/message/ids.h"
+#include "core/recover/retry_copy.h"
 
 static int64_t now_of(const void *clock)
 {
@@ -65,6 +66,15 @@ wb_recoverability wb_pipeline_policy(const wb_pipeline *p, const char *type)
             policy.error_queue = own->error_queue;
     }
     return policy;
+}
+
+int64_t wb_pipeline_retry_span(const wb_pipeline *p)
+{
+    int64_t most = p->recoverability.delayed_retries;
+    for (size_t i = 0; i < p->type_policy_count; i++)
+        if (p->type_policies[i].delayed_retries > most)
+            most = p->type_policies[i].delayed_retries;
+    return wb_recover_span(most, p->recoverability.delay_increment, p->recoverability.delay_jitter);
 }
 
 static int64_t now_by(int64_t offset)

@@ -110,6 +110,8 @@ static inline int wb_has_transport_transaction(const wb_pipeline *p)
 
 /** What becomes of messages of that type (NULL: it is not known) that fail. */
 wb_recoverability wb_pipeline_policy(const wb_pipeline *p, const char *type);
+/** How long the delayed retries of a message last at most, of the type that has most. 0: there are none. */
+int64_t wb_pipeline_retry_span(const wb_pipeline *p);
 
 /** Now, by the clock that records are aged and delays are counted by: the database's where it has told. */
 int64_t wb_pipeline_now(const wb_pipeline *p);

@@ -7,6 +7,7 @@ use strict;
 use warnings;
 use lib "$ENV{top_srcdir}/tests/integration";
 use Test::More;
+use Time::HiRes qw(time);
 use Endpoint;
 
 Endpoint::under_servers(qw(pgsql rabbitmq));
@@ -66,6 +67,29 @@ sub check_sweeper {
     is $e->depth('elsewhere'), 0, "$e->{pair}: sent once";
 }
 
+# While its message waits for a retry, what it sent is looked at, and left to it: else nobody would tell of the failure.
+sub check_swept_meanwhile {
+    my ($e) = @_;
+    $e->stop;
+    $e->configure(recover => 'delayed_retries = 1; delay_increment = "5s"; delay_jitter = 0;');
+    $e->start;
+    my $since = time;
+    $e->send('orders', { id => 'patient', do => [ 'send beyond T.Late sent', 'send yonder T.Late patient' ] });
+    $e->wait_for('it is committed', sub { $e->effects('patient') == 1 });
+    $e->make_queue('beyond');
+    is_deeply [ map { $_->{body} } $e->collect('beyond', 1, 'what can be dispatched meanwhile is') ], ['sent'], "$e->{pair}: and no other";
+    my $got = failed($e, 'patient');
+    is $got->{header}{"$exception.ExceptionType"}, 'Waybill.DispatchFailed', "$e->{pair}: though what it sent was swept meanwhile";
+    like $got->{header}{"$exception.Message"}, qr/^could not dispatch to "yonder": .+/, "$e->{pair}: with the reason";
+    cmp_ok time - $since, '>=', 5, "$e->{pair}: after its delayed retry";
+    is scalar($e->pending), 1, "$e->{pair}: and the operation waits";
+    $e->make_queue('yonder');
+    is_deeply [ map { $_->{body} } $e->collect('yonder', 1, 'the sweeper dispatches it') ], ['patient'], "$e->{pair}: complete";
+    $e->wait_for('nothing is pending', sub { $e->pending == 0 });
+    is $e->depth('yonder') + $e->depth('beyond'), 0, "$e->{pair}: once";
+    $e->configure(recover => undef);
+}
+
 # What is refused when the handler asks for it: the handler learns it, one attempt.
 sub check_limits {
     my ($e) = @_;
@@ -92,6 +116,7 @@ for my $pair ('amqp+pgsql', 'sqlite+sqlite') {
     $e->install;
     check_sent_again($e, check_unroutable($e));
     check_sweeper($e);
+    check_swept_meanwhile($e);
     check_limits($e);
     is $e->stop, 0, "$pair: stops cleanly";
 }
