@@ -150,8 +150,10 @@ static void test_encoding_of_what_is_deferred(void **state)
     ops->close(s);
 }
 
-/* Nobody asked for the connection in the batch: in this session (`is_asked`) or at all. */
-static void try_deferred(const session_setting *setting, int is_asked)
+enum { NEVER_ASKED, ASKED_BEFORE, ASKED_BEHIND, ASKINGS };
+
+/* Who asks for the connection: nobody, one of a batch before, or the first of all behind what was deferred. */
+static void try_deferred(const session_setting *setting, int asked)
 {
     wb_storage_session *s = open_session(&orders), *other = open_session(&orders);
 
@@ -160,19 +162,20 @@ static void try_deferred(const session_setting *setting, int is_asked)
     const long long before = query_number(other, 0, setting->query);
     assert_int_equal(ops->rollback(other, &failure), WB_OK);
     begin_batch(s, 9);
-    if (is_asked)
+    if (asked == ASKED_BEFORE)
         assert_int_equal(query_number(s, 0, setting->query), before);
     assert_int_equal(commit_batch(s, 9, "x", NULL), WB_OK);
     begin_batch(s, 10);
     assert_int_equal(api->defer(s, 0, setting->set, NULL), WB_OK);
+    if (asked == ASKED_BEHIND)
+        assert_int_not_equal(query_number(s, 0, setting->query), before);
     if (commit_batch(s, 10, "x", NULL) != WB_OK)
         fail_msg("%s: %s", setting->set, failure.text);
     assert_int_equal(observe_number("select count(*) from orders_pending"), 2);
     begin_batch(s, 11);
     const long long after = query_number(s, 1, setting->query);
     if (after != before)
-        fail_msg("deferred, %s: %lld in the next batch, %lld before; asked before: %d", setting->set, after, before,
-                 is_asked);
+        fail_msg("deferred, %s: %lld in the next batch, %lld before; asked: %d", setting->set, after, before, asked);
     assert_int_equal(commit_batch(s, 11, "x", NULL), WB_OK);
     ops->close(other);
     ops->close(s);
@@ -182,8 +185,8 @@ static void test_deferred_settings_do_not_reach_the_next_batch(void **state)
 {
     (void)state;
     for (size_t i = 0; i < setting_count; i++)
-        for (int is_asked = 0; is_asked < 2; is_asked++)
-            try_deferred(&settings[i], is_asked);
+        for (int asked = 0; asked < ASKINGS; asked++)
+            try_deferred(&settings[i], asked);
 }
 
 /* Settings that no statement names, and the character set, which is the neighbours', too. */

@@ -351,9 +351,9 @@ static void send_deferred(wb_storage_session *s)
     s->sql.handed_out = 0;
     pgsql_exchange_start(s);
     wb_sql_queue_due_begin(s);
-    pgsql_defer_queue(s);
-    if (is_new)
+    if (is_new) /* before anybody sets another user */
         pgsql_guard_queue_first(s);
+    pgsql_defer_queue(s);
     s->sql.flush_failed = pgsql_exchange_run(s, NULL) != WB_OK;
     if (PQtransactionStatus(s->connection) != PQTRANS_IDLE)
         s->sql.begin_is_due = 0;
