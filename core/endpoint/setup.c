@@ -243,14 +243,9 @@ static void negotiate(const loading *l)
     free(negotiation);
 }
 
-/* Delayed retries of whichever type has most; `of_others` of those that say nothing. */
 static int64_t most_retries(const wb_endpoint_config *config, int64_t of_others)
 {
-    int64_t retries = of_others;
-    for (size_t i = 0; i < config->recoverability.type_count; i++)
-        if (config->recoverability.types[i].delayed_retries > retries)
-            retries = config->recoverability.types[i].delayed_retries;
-    return retries;
+    return wb_recover_most_retries(of_others, config->recoverability.types, config->recoverability.type_count);
 }
 
 static int64_t longest_span(const wb_endpoint_setup *endpoint)

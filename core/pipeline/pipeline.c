@@ -70,10 +70,8 @@ wb_recoverability wb_pipeline_policy(const wb_pipeline *p, const char *type)
 
 int64_t wb_pipeline_retry_span(const wb_pipeline *p)
 {
-    int64_t most = p->recoverability.delayed_retries;
-    for (size_t i = 0; i < p->type_policy_count; i++)
-        if (p->type_policies[i].delayed_retries > most)
-            most = p->type_policies[i].delayed_retries;
+    const int64_t most =
+        wb_recover_most_retries(p->recoverability.delayed_retries, p->type_policies, p->type_policy_count);
     return wb_recover_span(most, p->recoverability.delay_increment, p->recoverability.delay_jitter);
 }
 

@@ -196,9 +196,10 @@ static void make_way(wb_worker *w, int64_t waited)
         wb_item_pause(w->batch[0], wb_clock_monotonic() + waited + 2 * w->pause);
 }
 
-static int fail_before_handling(wb_worker *w, int result, const wb_error *error)
+/* `since`: when the batch began. */
+static int fail_before_handling(wb_worker *w, int result, int64_t since, const wb_error *error)
 {
-    const int64_t waited = wb_clock_monotonic() - w->lapped;
+    const int64_t waited = wb_clock_monotonic() - since;
     result = undo(w, result);
     if (result == WB_REJECT)
         return wb_stage_isolate(w, result, w->batch_size == 1 ? w->batch[0] : NULL, error);
@@ -296,9 +297,10 @@ static int run_batch(wb_worker *w, wb_error *error)
     wb_item *culprit;
     if (wb_item_is_control(w->batch[0]))
         return run_controls(w, error);
+    const int64_t since = wb_clock_monotonic();
     int r = begin_batch(w, &culprit, error);
     if (r != WB_OK)
-        return fail_before_handling(w, r, error);
+        return fail_before_handling(w, r, since, error);
     r = run_transaction(w, &culprit, error);
     if (r == WB_OK)
         return finish_batch(w, error);

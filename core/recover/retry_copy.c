@@ -65,6 +65,15 @@ int64_t wb_recover_delay(const wb_recoverability *policy, const wb_retry_questio
     return delay + (most ? (int64_t)(spread(incoming, number) % (uint64_t)most) : 0);
 }
 
+int64_t wb_recover_most_retries(int64_t of_others, const wb_type_policy *types, size_t count)
+{
+    int64_t most = of_others;
+    for (size_t i = 0; i < count; i++)
+        if (types[i].delayed_retries > most)
+            most = types[i].delayed_retries;
+    return most;
+}
+
 /* The last one is sent within WB_DELAYED_RETRIES_END, and waits then; an increment is a year at most. */
 int64_t wb_recover_span(int64_t delayed_retries, int64_t increment, int64_t jitter)
 {

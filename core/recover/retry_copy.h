@@ -6,6 +6,7 @@
 #ifndef WB_RECOVER_RETRY_COPY_H
 #define WB_RECOVER_RETRY_COPY_H
 
+#include "core/base/type_policy.h"
 #include "core/recover/recoverability.h"
 
 /** No message is retried for longer, counted from its first delayed retry. */
@@ -23,6 +24,9 @@ typedef struct wb_retry_question {
  *  delay_increment longer each time, and up to delay_jitter percent more, which follow from its id. 0: it is not; the tries are over, or it
  *  failed in a way that no time mends. */
 int64_t wb_recover_delay(const wb_recoverability *policy, const wb_retry_question *question);
+
+/** Delayed retries of whichever type has most; `of_others` of those that say nothing. */
+int64_t wb_recover_most_retries(int64_t of_others, const wb_type_policy *types, size_t count);
 
 /** How long after its first attempt a message may come once more, of itself: the delays of so many delayed
  *  retries, each as long as it may be. What a handler asks for (wb_retry_after) is not in it, nor what people do

@@ -311,6 +311,37 @@ static void test_alarm_keeps_what_is_in_hand_tls(void **state)
     keep_with(WB_AMQP_TLS_ON, 1);
 }
 
+static void begin_impatient(fixture *f)
+{
+    fixture_prepare(f);
+    f->config.heartbeat = SECONDS(1);
+    fixture_create(f);
+    assert_int_equal(f->ops->install(f->transport, &f->error), WB_OK);
+    fixture_open(f, 10);
+}
+
+/* Whoever waits for a confirmation for longer than two heartbeats is heard, and hears, on the other connection. */
+static void test_alarm_outlasts_heartbeats(void **state)
+{
+    fixture f;
+    const wb_incoming *messages[2];
+    (void)state;
+    begin_impatient(&f);
+    fixture_fill(&f, 2);
+    fixture_receive(&f, messages, 1);
+    raise_alarm();
+    wb_operation operation = fixture_operation(f.error_queue, "blocked", "b");
+    int result = send_within(&f, &operation, SECONDS(5));
+    clear_alarm();
+    assert_int_equal(result, WB_IN_DOUBT);
+    acknowledge(&f, messages, 1);
+    fixture_receive(&f, messages, 1);
+    assert_string_equal(messages[0]->id, "m-1");
+    assert_int_equal(messages[0]->delivery_count, 0);
+    acknowledge(&f, messages, 1);
+    fixture_end(&f);
+}
+
 /* Writing itself is stuck. */
 static void test_alarm_stops_writing(void **state)
 {
@@ -372,15 +403,6 @@ static int make_anew_unnoticed(fixture *f)
         fixture_open(f, 10);
     }
     return 0;
-}
-
-static void begin_impatient(fixture *f)
-{
-    fixture_prepare(f);
-    f->config.heartbeat = SECONDS(1);
-    fixture_create(f);
-    assert_int_equal(f->ops->install(f->transport, &f->error), WB_OK);
-    fixture_open(f, 10);
 }
 
 /* RabbitMQ 3.10 does not tell the consumer, and what it delivers to it then does not arrive. One that tells, or
@@ -461,6 +483,7 @@ int main(void)
         cmocka_unit_test(test_long_wait),     cmocka_unit_test(test_alarm),
         cmocka_unit_test(test_alarm_tls),     cmocka_unit_test(test_frozen_broker),
         cmocka_unit_test(test_killed_broker), cmocka_unit_test(test_alarm_keeps_what_is_in_hand),
+        cmocka_unit_test(test_alarm_outlasts_heartbeats),
         cmocka_unit_test(test_alarm_keeps_what_is_in_hand_tls),
         cmocka_unit_test(test_alarm_stops_writing), cmocka_unit_test(test_alarm_stops_writing_tls),
         cmocka_unit_test(test_queue_made_anew), cmocka_unit_test(test_queue_made_anew_quietly),

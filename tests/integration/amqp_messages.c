@@ -70,6 +70,41 @@ static void test_bodies(void **state)
     fixture_end(&f);
 }
 
+/* What came with one read is handed on at once: for as long as this waits the broker sends nothing else, not even a
+ * heartbeat, behind which it would show. */
+static void read_together(int32_t tls)
+{
+    static char ca[512];
+    fixture f;
+    const wb_incoming *messages[10];
+    fixture_prepare(&f);
+    (void)snprintf(ca, sizeof ca, "%s/ca.pem", fixture_directory());
+    f.config.tls = tls;
+    f.config.tls_ca_file = ca;
+    f.config.port = fixture_port(tls == WB_AMQP_TLS_ON ? "AMQPS_PORT" : "AMQP_PORT");
+    f.config.heartbeat = SECONDS(120);
+    fixture_create(&f);
+    assert_int_equal(f.ops->install(f.transport, &f.error), WB_OK);
+    fixture_open(&f, 10);
+    fixture_fill(&f, 10);
+    fixture_receive(&f, messages, 10);
+    acknowledge(&f, messages, 10);
+    fixture_receive_none(&f);
+    fixture_end(&f);
+}
+
+static void test_read_together(void **state)
+{
+    (void)state;
+    read_together(WB_AMQP_TLS_OFF);
+}
+
+static void test_read_together_tls(void **state)
+{
+    (void)state;
+    read_together(WB_AMQP_TLS_ON);
+}
+
 static void test_ids(void **state)
 {
     enum { COUNT = 255 };
@@ -709,6 +744,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bodies),
+        cmocka_unit_test(test_read_together),
+        cmocka_unit_test(test_read_together_tls),
         cmocka_unit_test(test_ids),
         cmocka_unit_test(test_headers),
         cmocka_unit_test(test_properties_sent),

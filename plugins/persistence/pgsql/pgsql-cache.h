@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "plugins/persistence/pgsql/pgsql-guard.h"
+
 #define PGSQL_CACHE_MAX 64
 #define PGSQL_STATEMENT_NAME_SIZE 32
 
@@ -19,7 +21,7 @@ typedef struct pgsql_cached {
     char *text;
     Oid *types; /* NULL: all inferred */
     int count;
-    int leaves; /* pgsql_leaves of the text */
+    pgsql_leaves leaves;
     uint64_t hash;
     uint64_t uses;
     uint64_t last_used; /* pgsql_cache.round */

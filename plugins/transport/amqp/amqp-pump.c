@@ -116,6 +116,13 @@ static int wants_input(const wb_amqp_connection *connection)
            (!connection->paused || connection->rpc_expected);
 }
 
+/* Without TLS the socket says itself when more has come: to ask it once more costs two calls of the system for
+ * each confirmation. Part of a frame is in the library's hands, and the next bytes of it show at the socket. */
+static int may_have_more(const wb_amqp_connection *connection)
+{
+    return connection->tls || amqp_frames_enqueued(connection->state) || amqp_data_in_buffer(connection->state);
+}
+
 /* Afterwards nothing is left in the library, or `leftover` says so. What a frame
  * points to is the library's until the next one: everybody copies. */
 static void pump(wb_amqp_connection *connection)
@@ -142,6 +149,10 @@ static void pump(wb_amqp_connection *connection)
         }
         on_frame(connection, &frame);
         amqp_maybe_release_buffers_on_channel(connection->state, frame.channel);
+        if (!may_have_more(connection)) {
+            connection->leftover = 0;
+            return;
+        }
     }
     connection->leftover = 1;
 }
@@ -175,8 +186,26 @@ static int pump_leftovers(wb_amqp_group *group)
     return found;
 }
 
-static int64_t earliest(const wb_amqp_group *group, int64_t deadline)
+void wb_amqp_wait_only_for(wb_amqp_group *group, const wb_amqp_connection *connection)
 {
+    group->awaited = connection;
+    group->alone_until = connection ? connection->transport->host->now() + SOON : 0;
+}
+
+static int is_alone(const wb_amqp_group *group, int64_t now)
+{
+    return group->awaited && now < group->alone_until;
+}
+
+static int may_be_read(const wb_amqp_group *group, const wb_amqp_connection *connection, int64_t now)
+{
+    return wants_input(connection) && (connection == group->awaited || !is_alone(group, now));
+}
+
+static int64_t earliest(const wb_amqp_group *group, int64_t deadline, int64_t now)
+{
+    if (is_alone(group, now) && group->alone_until < deadline)
+        deadline = group->alone_until;
     for (size_t i = 0; i < group->count; i++) {
         const wb_amqp_connection *connection = group->members[i];
         if (!connection || has_failed(connection) || !connection->heartbeat)
@@ -200,13 +229,13 @@ static void poll_group(const wb_amqp_group *group, struct pollfd fds[WB_AMQP_MEM
         fds[i] = (struct pollfd){ .fd = -1 };
         if (!connection || has_failed(connection))
             continue;
-        fds[i].events = (short)((wants_input(connection) ? POLLIN : 0) |
+        fds[i].events = (short)((may_be_read(group, connection, now) ? POLLIN : 0) |
                                 (connection->out_size ? POLLOUT : 0));
         /* Without an event to wait for, a hang-up would be reported again and again. */
         fds[i].fd = fds[i].events ? connection->fd : -1;
     }
     fds[group->count] = (struct pollfd){ .fd = interruptible ? group->wake : -1, .events = POLLIN };
-    int64_t wait = earliest(group, deadline) - now;
+    int64_t wait = earliest(group, deadline, now) - now;
     if (wait < 0)
         wait = 0;
     struct timespec timeout = { .tv_sec = (time_t)(wait / SECONDS),

@@ -245,13 +245,18 @@ static int publish_all(wb_amqp_sender *sender, int isolate)
 static int await_confirms(wb_amqp_sender *sender)
 {
     wb_amqp_connection *connection = &sender->connection;
-    while (failure_of(sender) == WB_OK && is_open(sender) && sender->window.outstanding) {
-        if (is_late(sender))
-            return WB_IN_DOUBT;
-        wb_amqp_wait(connection->group, connection->deadline, 0);
+    int late = 0;
+    wb_amqp_wait_only_for(connection->group, connection);
+    while (!late && failure_of(sender) == WB_OK && is_open(sender) && sender->window.outstanding) {
+        late = is_late(sender);
+        if (!late)
+            wb_amqp_wait(connection->group, connection->deadline, 0);
     }
+    wb_amqp_wait_only_for(connection->group, NULL);
     if (failure_of(sender) != WB_OK)
         return failure_of(sender);
+    if (late)
+        return WB_IN_DOUBT;
     return is_open(sender) ? WB_OK : WB_REJECT;
 }
 
