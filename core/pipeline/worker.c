@@ -170,15 +170,24 @@ static int may_end_process(const wb_worker *w)
     return 0;
 }
 
+static int claim(wb_worker *w, wb_error *error)
+{
+    const int64_t since = wb_clock_monotonic();
+    int r = wb_stage_claim(w, error);
+    w->claim_took = r == WB_OK ? 0 : wb_clock_monotonic() - since;
+    return r;
+}
+
 /* Before any message is looked at: what fails here is no message's fault, unless the database
  * refuses an id for good. */
 static int begin_batch(wb_worker *w, wb_item **ret_culprit, wb_error *error)
 {
     int r;
     *ret_culprit = NULL;
+    w->claim_took = 0;
     if ((may_end_process(w) && (r = wb_stage_settle_for_good(w, error)) != WB_OK) ||
         (r = wb_stage_suspect(w, error)) != WB_OK || (r = wb_stage_witness(w, error)) != WB_OK ||
-        (r = wb_stage_claim(w, error)) != WB_OK)
+        (r = claim(w, error)) != WB_OK)
         return r;
     lap(w, WB_TIME_CLAIM);
     return timed_settle(w, wb_stage_settle, error); /* the marks rode along, or nothing was to be claimed */
@@ -186,26 +195,24 @@ static int begin_batch(wb_worker *w, wb_item **ret_culprit, wb_error *error)
 
 /* Whose claim it was is not known of a batch: each tries by itself then, and the one that waits in vain leaves others
  * as much time as it took. Where locks are not waited for that long, the second failure in a row says as much. */
-static void make_way(wb_worker *w, int64_t waited)
+static void make_way(wb_worker *w)
 {
-    if (waited < LONG_CLAIM && !w->pause)
+    if (w->claim_took < LONG_CLAIM && !w->pause)
         return;
     if (w->batch_size > 1)
         wb_batch_run_alone(w);
     else
-        wb_item_pause(w->batch[0], wb_clock_monotonic() + waited + 2 * w->pause);
+        wb_item_pause(w->batch[0], wb_clock_monotonic() + w->claim_took + 2 * w->pause);
 }
 
-/* `since`: when the batch began. */
-static int fail_before_handling(wb_worker *w, int result, int64_t since, const wb_error *error)
+static int fail_before_handling(wb_worker *w, int result, const wb_error *error)
 {
-    const int64_t waited = wb_clock_monotonic() - since;
     result = undo(w, result);
     if (result == WB_REJECT)
         return wb_stage_isolate(w, result, w->batch_size == 1 ? w->batch[0] : NULL, error);
     wb_batch_rerun(w);
     if (result == WB_RETRY)
-        make_way(w, waited);
+        make_way(w);
     if (result == WB_ABORT && w->batch_size > 1)
         w->take = (unsigned)(w->batch_size + 1) / 2;
     return result;
@@ -297,10 +304,9 @@ static int run_batch(wb_worker *w, wb_error *error)
     wb_item *culprit;
     if (wb_item_is_control(w->batch[0]))
         return run_controls(w, error);
-    const int64_t since = wb_clock_monotonic();
     int r = begin_batch(w, &culprit, error);
     if (r != WB_OK)
-        return fail_before_handling(w, r, since, error);
+        return fail_before_handling(w, r, error);
     r = run_transaction(w, &culprit, error);
     if (r == WB_OK)
         return finish_batch(w, error);

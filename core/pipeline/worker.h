@@ -79,6 +79,7 @@ typedef struct wb_worker {
     _Atomic uint64_t in_hand; /* held_count, for who looks from outside */
     wb_tally tally;  /* what it counts */
     int64_t lapped;  /* until when its time was counted */
+    int64_t claim_took; /* until the batch's claim failed; 0: it did not */
     wb_sent sent;
 
     /* The running batch. */

@@ -5,6 +5,8 @@
  */
 #include "config.h"
 
+#include <limits.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -320,19 +322,86 @@ static void begin_impatient(fixture *f)
     fixture_open(f, 10);
 }
 
-/* Whoever waits for a confirmation for longer than two heartbeats is heard, and hears, on the other connection. */
+/* What has come from the broker and lies in sockets unread. */
+static unsigned long count_unread(void)
+{
+    const unsigned port = (unsigned)fixture_port("AMQP_PORT");
+    unsigned long all = 0;
+    unsigned connections = 0;
+    char line[256];
+    FILE *file = fopen("/proc/self/net/tcp", "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file)) {
+        unsigned remote, state;
+        unsigned long unread;
+        if (sscanf(line, " %*d: %*x:%*x %*x:%x %x %*x:%lx", &remote, &state, &unread) == 3 && remote == port &&
+            state == 1) {
+            all += unread;
+            connections++;
+        }
+    }
+    (void)fclose(file);
+    assert_in_range(connections, 2, 2);
+    return all;
+}
+
+/* Heartbeats come twice a second. One may just have come: the least of many looks, for longer than anything may
+ * lie unread. */
+static void *look_for_unread(void *argument)
+{
+    unsigned long *least = argument;
+    (void)usleep(3000000);
+    for (int i = 0; i < 20; i++) {
+        unsigned long unread = count_unread();
+        if (unread < *least)
+            *least = unread;
+        (void)usleep(20000);
+    }
+    return NULL;
+}
+
+/* A receiving connection is heard while others hold the session for as long as that: in one wait for a confirmation,
+ * or in many short ones. */
+static void test_sends_in_a_row(void **state)
+{
+    fixture f;
+    unsigned long least = ULONG_MAX;
+    const wb_incoming *messages[2];
+    pthread_t watcher;
+    (void)state;
+    begin_impatient(&f);
+    fixture_fill(&f, 2);
+    fixture_receive(&f, messages, 1);
+    assert_int_equal(pthread_create(&watcher, NULL, look_for_unread, &least), 0);
+    for (int64_t until = fixture_in(SECONDS(5)); wb_clock_monotonic() < until;) {
+        wb_operation operation = fixture_operation(f.error_queue, "one", "of many");
+        assert_int_equal(fixture_send(&f, &operation, 1), WB_OK);
+    }
+    assert_int_equal(pthread_join(watcher, NULL), 0);
+    assert_int_equal(least, 0);
+    acknowledge(&f, messages, 1);
+    fixture_receive(&f, messages, 1);
+    acknowledge(&f, messages, 1);
+    fixture_end(&f);
+}
+
 static void test_alarm_outlasts_heartbeats(void **state)
 {
     fixture f;
+    unsigned long least = ULONG_MAX;
     const wb_incoming *messages[2];
+    pthread_t watcher;
     (void)state;
     begin_impatient(&f);
     fixture_fill(&f, 2);
     fixture_receive(&f, messages, 1);
     raise_alarm();
+    assert_int_equal(pthread_create(&watcher, NULL, look_for_unread, &least), 0);
     wb_operation operation = fixture_operation(f.error_queue, "blocked", "b");
     int result = send_within(&f, &operation, SECONDS(5));
     clear_alarm();
+    assert_int_equal(pthread_join(watcher, NULL), 0);
+    assert_int_equal(least, 0);
     assert_int_equal(result, WB_IN_DOUBT);
     acknowledge(&f, messages, 1);
     fixture_receive(&f, messages, 1);
@@ -483,7 +552,7 @@ int main(void)
         cmocka_unit_test(test_long_wait),     cmocka_unit_test(test_alarm),
         cmocka_unit_test(test_alarm_tls),     cmocka_unit_test(test_frozen_broker),
         cmocka_unit_test(test_killed_broker), cmocka_unit_test(test_alarm_keeps_what_is_in_hand),
-        cmocka_unit_test(test_alarm_outlasts_heartbeats),
+        cmocka_unit_test(test_alarm_outlasts_heartbeats), cmocka_unit_test(test_sends_in_a_row),
         cmocka_unit_test(test_alarm_keeps_what_is_in_hand_tls),
         cmocka_unit_test(test_alarm_stops_writing), cmocka_unit_test(test_alarm_stops_writing_tls),
         cmocka_unit_test(test_queue_made_anew), cmocka_unit_test(test_queue_made_anew_quietly),

@@ -48,10 +48,10 @@ typedef struct wb_amqp_group {
     wb_amqp_connection *members[WB_AMQP_MEMBERS_MAX]; /* NULL: none */
     size_t count; /* of the places that are used */
     int wake;     /* an eventfd that ends a wait; -1: none */
-    /** Not NULL: until then nobody else is read. What comes for the others gathers in their sockets, and is
-     *  read in few large pieces instead of each as the broker writes it. */
+    /** NULL, or who is waited for. The others are read each 20 ms then: what comes for them gathers in their
+     *  sockets, and is read in few large pieces instead of each as the broker writes it. */
     const wb_amqp_connection *awaited;
-    int64_t alone_until;
+    int64_t all_read_at; /* when all were read last, had anything come */
 } wb_amqp_group;
 
 /** What a connection's owner does with frames that are not the connection's own:
@@ -151,9 +151,6 @@ void wb_amqp_put_heartbeat(wb_amqp_connection *connection);
  *  when `interruptible` until the wake descriptor is readable (it is not read).
  *  Reads, writes what is pending, keeps heartbeats. One pass: the caller loops. */
 void wb_amqp_wait(wb_amqp_group *group, int64_t deadline, int interruptible);
-
-/** For the next 20 ms waits read only this member of its group; NULL: all again. Whoever sets it takes it back. */
-void wb_amqp_wait_only_for(wb_amqp_group *group, const wb_amqp_connection *connection);
 
 /** Send a method and wait for its answer.
  *  @return WB_OK; WB_REJECT when the broker closed the channel instead (its `code`

@@ -150,7 +150,7 @@ static void pump(wb_amqp_connection *connection)
         on_frame(connection, &frame);
         amqp_maybe_release_buffers_on_channel(connection->state, frame.channel);
         if (!may_have_more(connection)) {
-            connection->leftover = 0;
+            connection->leftover = !wants_input(connection);
             return;
         }
     }
@@ -186,15 +186,9 @@ static int pump_leftovers(wb_amqp_group *group)
     return found;
 }
 
-void wb_amqp_wait_only_for(wb_amqp_group *group, const wb_amqp_connection *connection)
-{
-    group->awaited = connection;
-    group->alone_until = connection ? connection->transport->host->now() + SOON : 0;
-}
-
 static int is_alone(const wb_amqp_group *group, int64_t now)
 {
-    return group->awaited && now < group->alone_until;
+    return group->awaited && now < group->all_read_at + SOON;
 }
 
 static int may_be_read(const wb_amqp_group *group, const wb_amqp_connection *connection, int64_t now)
@@ -204,8 +198,8 @@ static int may_be_read(const wb_amqp_group *group, const wb_amqp_connection *con
 
 static int64_t earliest(const wb_amqp_group *group, int64_t deadline, int64_t now)
 {
-    if (is_alone(group, now) && group->alone_until < deadline)
-        deadline = group->alone_until;
+    if (is_alone(group, now) && group->all_read_at + SOON < deadline)
+        deadline = group->all_read_at + SOON;
     for (size_t i = 0; i < group->count; i++) {
         const wb_amqp_connection *connection = group->members[i];
         if (!connection || has_failed(connection) || !connection->heartbeat)
@@ -215,7 +209,7 @@ static int64_t earliest(const wb_amqp_group *group, int64_t deadline, int64_t no
         /* What is about to leave counts as a heartbeat. */
         if (!connection->out_size && send < deadline)
             deadline = send;
-        if (wants_input(connection) && expire < deadline)
+        if (may_be_read(group, connection, now) && expire < deadline)
             deadline = expire;
     }
     return deadline;
@@ -255,15 +249,16 @@ static void expire(wb_amqp_connection *connection, int64_t now)
                                       (long long)(2 * connection->heartbeat / SECONDS));
 }
 
-static void serve(wb_amqp_connection *connection, short events, int64_t now)
+static void serve(wb_amqp_connection *connection, const struct pollfd *fd, int64_t now)
 {
-    if (events & POLLOUT)
+    if (fd->revents & POLLOUT)
         wb_amqp_flush_some(connection);
-    if (events & ~POLLOUT) {
+    if (fd->revents & ~POLLOUT) {
         connection->received_at = now;
         pump(connection);
     }
-    expire(connection, now);
+    if (fd->events & POLLIN) /* else nobody has listened */
+        expire(connection, now);
     wb_amqp_put_heartbeat(connection);
 }
 
@@ -282,12 +277,15 @@ void wb_amqp_wait(wb_amqp_group *group, int64_t deadline, int interruptible)
         return;
     if (soon && deadline > now() + SOON)
         deadline = now() + SOON;
-    poll_group(group, fds, deadline, interruptible, now());
-    int64_t then = now();
+    const int64_t since = now();
+    poll_group(group, fds, deadline, interruptible, since);
+    const int64_t then = now();
     for (size_t i = 0; i < group->count; i++) {
         if (group->members[i] && !has_failed(group->members[i]))
-            serve(group->members[i], fds[i].revents, then);
+            serve(group->members[i], &fds[i], then);
     }
+    if (!is_alone(group, since))
+        group->all_read_at = then;
 }
 
 /* ---- asking ---------------------------------------------------------------------- */

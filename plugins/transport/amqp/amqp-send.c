@@ -246,13 +246,13 @@ static int await_confirms(wb_amqp_sender *sender)
 {
     wb_amqp_connection *connection = &sender->connection;
     int late = 0;
-    wb_amqp_wait_only_for(connection->group, connection);
+    connection->group->awaited = connection;
     while (!late && failure_of(sender) == WB_OK && is_open(sender) && sender->window.outstanding) {
         late = is_late(sender);
         if (!late)
             wb_amqp_wait(connection->group, connection->deadline, 0);
     }
-    wb_amqp_wait_only_for(connection->group, NULL);
+    connection->group->awaited = NULL;
     if (failure_of(sender) != WB_OK)
         return failure_of(sender);
     if (late)
