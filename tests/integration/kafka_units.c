@@ -288,6 +288,26 @@ static void test_refresh(void **state)
     rd_kafka_conf_destroy(conf);
 }
 
+/* Else each client waits a second when it ends, for a broker that wants its metrics (librdkafka 2.5 and later). */
+static void test_no_metrics_are_pushed(void **state)
+{
+    wb_host_instance host;
+    wb_kafka_config config = usual();
+    const wb_endpoint_info endpoint = { .struct_size = sizeof endpoint, .name = "orders", .mode = WB_MODE_RECEIVE_ONLY };
+    char value[8] = "";
+    size_t size = sizeof value;
+    (void)state;
+    wb_host_init(&host, "test", "kafka");
+    wb_transport transport = { .host = &host.host, .endpoint = &endpoint, .config = &config };
+    rd_kafka_conf_t *conf = wb_kafka_conf_make(&transport, WB_KAFKA_ROLE_PRODUCER, "name", &trial_error);
+    assert_non_null(conf);
+    if (rd_kafka_conf_get(conf, "enable.metrics.push", value, &size) == RD_KAFKA_CONF_OK)
+        assert_string_equal(value, "false");
+    else
+        assert_true(rd_kafka_version() < 0x02050000);
+    rd_kafka_conf_destroy(conf);
+}
+
 static int try_properties(size_t count, const char *const *names, const char *const *values, int mode)
 {
     const wb_option_map map = { count, names, values };
@@ -763,6 +783,7 @@ int main(void)
         cmocka_unit_test(test_notes),              cmocka_unit_test(test_refused_properties),
         cmocka_unit_test(test_wrong_properties),   cmocka_unit_test(test_options),
         cmocka_unit_test(test_refresh),
+        cmocka_unit_test(test_no_metrics_are_pushed),
         cmocka_unit_test(test_ends_of_options),    cmocka_unit_test(test_discordant_properties),
         cmocka_unit_test(test_topic_names),        cmocka_unit_test(test_identity),
         cmocka_unit_test(test_fences),             cmocka_unit_test(test_deliveries),

@@ -105,6 +105,12 @@ static int64_t request_timeout(const maker *m)
     return timeout < config->transaction_timeout ? timeout : config->transaction_timeout;
 }
 
+static int is_known(const maker *m, const char *name)
+{
+    size_t size = 0;
+    return rd_kafka_conf_get(m->conf, name, NULL, &size) == RD_KAFKA_CONF_OK;
+}
+
 /* What the user may change. */
 static void set_defaults(maker *m)
 {
@@ -119,6 +125,10 @@ static void set_defaults(maker *m)
     /* A broker that restarts is found again soon, not after 10 s. */
     set(m, "reconnect.backoff.max.ms", "2000");
     set(m, "log.connection.close", "false");
+    /* From 2.5 on a client offers the broker its metrics (KIP-714), and for that waits a second when it ends, asked
+     * for or not: a second for each client that a start tries, and for each one of a stop. */
+    if (is_known(m, "enable.metrics.push"))
+        set(m, "enable.metrics.push", "false");
 }
 
 /* ---- roles ----------------------------------------------------------------------- */
