@@ -79,7 +79,6 @@ typedef struct wb_worker {
     _Atomic uint64_t in_hand; /* held_count, for who looks from outside */
     wb_tally tally;  /* what it counts */
     int64_t lapped;  /* until when its time was counted */
-    int64_t claim_took; /* until the batch's claim failed; 0: it did not */
     wb_sent sent;
 
     /* The running batch. */
@@ -89,6 +88,7 @@ typedef struct wb_worker {
     wb_claim *claims;  /* one for each item to handle, ascending ids */
     wb_item **claimed; /* whose they are */
     size_t claim_count;
+    int64_t claim_took;   /* until the claim failed; 0: it did not */
     wb_position *positions; /* the partitions of those, as they were before the batch */
     size_t position_count;
     int in_transaction;    /* the storage session has a transaction open */

@@ -10,7 +10,7 @@
 #include "plugins/transport/amqp/amqp-connection.h"
 
 #define SECONDS INT64_C(1000000000)
-/* What "soon" is. */
+/* What "soon" is, and how long others may lie unread while one is awaited. */
 #define SOON (SECONDS / 50)
 
 static int has_failed(const wb_amqp_connection *connection)
