@@ -103,9 +103,10 @@ int wb_stage_connect_storage(wb_worker *w, wb_error *error)
     if (w->pipeline->is_critical)
         return give_way(&w->database);
     int r = open_storage(w, error);
-    if (r == WB_OK)
-        wb_distrust_found(w);
-    else if (wb_distrust_waits(w, r, error))
+    if (r == WB_OK && w->storage_lacked)
+        wb_distrust_found(w); /* what an open missed; a plugin may look for its tables later */
+    w->storage_lacked = wb_distrust_waits(w, r, error);
+    if (w->storage_lacked)
         r = WB_NOT_CONNECTED;
     return wb_pace_wait_for_server(&w->database, r, error);
 }

@@ -27,7 +27,7 @@ int wb_distrust_store(wb_worker *w, int result, wb_error *error);
 
 /** Whether it is a table that is waited for, still. For who opens a session. */
 int wb_distrust_waits(wb_worker *w, int result, const wb_error *error);
-/** The tables are there, as a batch or a new session shows. */
+/** The tables are there, as a batch shows, or a new session after one that could not be opened without them. */
 void wb_distrust_found(wb_worker *w);
 
 /** The same of the deduplication store (apart.h), whose sessions no handler has. */

@@ -65,6 +65,7 @@ typedef struct wb_worker {
     int storage_broken;
     int storage_lost; /* it was broken when the batch failed, whatever became of it since */
     int storage_used; /* handlers had it since it was opened */
+    int storage_lacked; /* the last try to open it met a database or a table that is not there */
     wb_waiter broker, database;
     wb_apart apart;
     int refuses_more; /* the transport was asked for no more messages: the endpoint stops */

@@ -2224,6 +2224,55 @@ static void test_a_table_apart_is_waited_for(void **state)
     wb_batch_drop_all(&worker);
 }
 
+static int opens_without_table;
+
+static int lazy_open(wb_persistence *persistence, wb_storage_session **ret_session, wb_error *error)
+{
+    (void)persistence;
+    *ret_session = (wb_storage_session *)&worker; /* nobody looks inside */
+    error->cause = WB_CAUSE_MISSING;
+    return opens_without_table ? WB_OK : WB_FATAL;
+}
+
+static void lazy_close(wb_storage_session *session)
+{
+    (void)session;
+}
+
+static void open_again(int expected)
+{
+    worker.storage_broken = 1;
+    assert_int_equal(wb_stage_connect_storage(&worker, &(wb_error){ 0 }), expected);
+    wb_waiter_leave(&worker.database);
+}
+
+/* A session that opens has not seen the table where its plugin looks for it later: one worker after the other would wait
+ * from the beginning. Where none opened without it, it has. */
+static void test_a_new_session_may_not_know(void **state)
+{
+    static const wb_persistence_ops lazy = { .struct_size = sizeof lazy, .open = lazy_open, .close = lazy_close };
+    wb_error error = { .cause = WB_CAUSE_MISSING };
+    (void)state;
+    pipeline.persistence_ops = &lazy;
+    pipeline.missing_patience = 10 * WB_SECOND;
+    opens_without_table = 1;
+    open_again(WB_OK);
+    assert_true(wb_distrust_waits(&worker, WB_FATAL, &error));
+    pipeline.missing_since -= 10 * WB_SECOND;
+    open_again(WB_OK);
+    assert_false(wb_distrust_waits(&worker, WB_FATAL, &error));
+
+    opens_without_table = 0;
+    open_again(WB_FATAL);
+    pipeline.missing_since = 0;
+    open_again(WB_NOT_CONNECTED);
+    pipeline.missing_since -= 10 * WB_SECOND;
+    opens_without_table = 1;
+    open_again(WB_OK);
+    assert_true(wb_distrust_waits(&worker, WB_FATAL, &error));
+    worker.storage = NULL;
+}
+
 /* What the store is asked does not depend on which of the two is without its table. */
 static void test_a_table_of_the_other_database(void **state)
 {
@@ -2521,6 +2570,7 @@ int main(void)
         TEST(test_a_failed_acknowledgement_ends_the_session),
         TEST(test_a_store_apart_blames_nobody),
         TEST(test_a_table_apart_is_waited_for),
+        TEST(test_a_new_session_may_not_know),
         TEST(test_a_table_of_the_other_database),
         TEST(test_whose_id_goes_to_the_store_apart),
         TEST(test_turns),
