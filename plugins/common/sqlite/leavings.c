@@ -67,12 +67,23 @@ static int remove_in_front(sqlite3 *handle)
  * nothing would go on so. The last: as many pages as any version takes for a number of them. */
 #define PRAGMAS "pragma query_only=0; pragma count_changes=0; pragma locking_mode=normal; pragma main.max_page_count=2147483646"
 
-static sqlite3_stmt *find_sentinel(sqlite3 *handle)
+static int is_sentinel(sqlite3_stmt *statement)
 {
-    sqlite3_stmt *each = sqlite3_next_stmt(handle, NULL);
-    while (each && (!sqlite3_sql(each) || strcmp(sqlite3_sql(each), WB_SQLITE_LEAVINGS_SENTINEL) != 0))
-        each = sqlite3_next_stmt(handle, each);
-    return each;
+    const char *sql = sqlite3_sql(statement);
+    return sql && strcmp(sql, WB_SQLITE_LEAVINGS_SENTINEL) == 0;
+}
+
+/* Each step takes the connection's lock: all statements are passed once. */
+static sqlite3_stmt *find_sentinel(sqlite3 *handle, int is_to_reset)
+{
+    sqlite3_stmt *sentinel = NULL;
+    for (sqlite3_stmt *each = sqlite3_next_stmt(handle, NULL); each; each = sqlite3_next_stmt(handle, each)) {
+        if (is_to_reset && sqlite3_stmt_busy(each))
+            (void)sqlite3_reset(each);
+        if (!sentinel && is_sentinel(each))
+            sentinel = each;
+    }
+    return sentinel;
 }
 
 /* Since it was asked last; so is one that is not there. Who cannot be compiled has no row. */
@@ -83,17 +94,23 @@ static int was_compiled_anew(sqlite3_stmt *sentinel)
     return code != SQLITE_ROW || sqlite3_stmt_status(sentinel, SQLITE_STMTSTATUS_REPREPARE, 1) != 0;
 }
 
-int wb_sqlite_leavings_end_all(sqlite3 *handle)
+static int end_all(sqlite3 *handle, sqlite3_stmt *sentinel)
 {
     (void)sqlite3_set_authorizer(handle, NULL, NULL);
     int code = sqlite3_exec(handle, PRAGMAS, NULL, NULL, NULL);
     if (code == SQLITE_OK)
         code = remove_in_front(handle);
-    (void)was_compiled_anew(find_sentinel(handle)); /* by us */
+    (void)was_compiled_anew(sentinel); /* by us */
     return code;
+}
+
+int wb_sqlite_leavings_end_all(sqlite3 *handle)
+{
+    return end_all(handle, find_sentinel(handle, 0));
 }
 
 int wb_sqlite_leavings_end(sqlite3 *handle, int is_known)
 {
-    return was_compiled_anew(find_sentinel(handle)) || is_known ? wb_sqlite_leavings_end_all(handle) : SQLITE_OK;
+    sqlite3_stmt *sentinel = find_sentinel(handle, 1);
+    return was_compiled_anew(sentinel) || is_known ? end_all(handle, sentinel) : SQLITE_OK;
 }

@@ -23,8 +23,9 @@
 void wb_sqlite_leavings_end_settings(sqlite3 *handle);
 /** All but settings, whether they are there or not; all statements are compiled anew. @return a result code of SQLite's. */
 int wb_sqlite_leavings_end_all(sqlite3 *handle);
-/** The same if the sentinel tells, or `is_known` says, that there may be something. No statement may be in the midst of its rows.
- *  The last error of the connection is forgotten. */
+/** The same if the sentinel tells, or `is_known` says, that there may be something. Each statement that is in the midst of its
+ *  rows is reset before: a cursor that a handler left open would keep its old view of the file alive, and the next BEGIN
+ *  IMMEDIATE would be refused for it. The last error of the connection is forgotten. */
 int wb_sqlite_leavings_end(sqlite3 *handle, int is_known);
 
 #endif

@@ -170,21 +170,10 @@ const void *wb_sqlite_storage_interface(wb_storage_session *session, const char 
     return strcmp(name, WB_SQLITE_INTERFACE) == 0 ? &api : NULL;
 }
 
-/* A cursor that a handler left open would keep its old view of the file alive, and the
- * next BEGIN IMMEDIATE would be refused for it. */
-static void reset_forgotten(sqlite3 *handle)
-{
-    for (sqlite3_stmt *each = sqlite3_next_stmt(handle, NULL); each;
-         each = sqlite3_next_stmt(handle, each))
-        if (sqlite3_stmt_busy(each))
-            (void)sqlite3_reset(each);
-}
-
 /* Last of all, since it is a statement and forgets the handler's error. */
 static int end_leavings(wb_storage_session *session, wb_error *error)
 {
     sqlite3 *handle = handle_of(session);
-    reset_forgotten(handle);
     const int code = wb_sqlite_leavings_end(handle, wb_sqlite_heard_had_pragma(heard_of(session)));
     if (code == SQLITE_OK)
         return WB_OK;
