@@ -420,13 +420,11 @@ static void a_stopped_session_receives_nothing(void **state)
     ops->close(session);
 }
 
+/* Nor said: who might drop one has its endpoint begin with one worker, message by message (core/pipeline/scout.h). */
 static void nothing_is_ever_dropped_for_its_deliveries(void **state)
 {
-    fixture *with = *state;
-    wb_transport_limits limits = { .struct_size = sizeof limits,
-                                   .delivery_limit = WB_LIMIT_UNKNOWN };
-    assert_int_equal(with->at.transport_ops->limits(with->at.transport, &limits, NULL), WB_OK);
-    assert_int_equal(limits.delivery_limit, 0);
+    const fixture *with = *state;
+    assert_false(WB_HAS(with->at.transport_ops, wb_transport_ops, limits));
 }
 
 /* ---- poison operations ------------------------------------------------------------- */

@@ -274,7 +274,8 @@ typedef struct wb_transport_ops {
     /** Optional. What the broker does to this endpoint's messages. Main thread, after
      *  verify(); may connect. Not being able to tell is no error: WB_LIMIT_UNKNOWN. Without it the host takes the
      *  broker for one that never drops a message, however often it comes back: where one may, this is not optional, nor
-     *  is WB_CAP_DELIVERY_COUNT, without which the host does not see the limit come near. */
+     *  is WB_CAP_DELIVERY_COUNT, without which the host does not see the limit come near. And where none can, leave it
+     *  out: with it, an endpoint without outbox begins with one worker that takes one message at a time for half a second. */
     int (*limits)(wb_transport *transport, wb_transport_limits *limits, wb_error *error);
 
     /** Optional. The endpoint stops: ask the broker for no more. receive() goes on to

@@ -56,15 +56,7 @@ static void destroy(wb_transport *transport)
     free(transport);
 }
 
-/* Kafka counts no deliveries, and drops nothing for being delivered often. */
-static int limits(wb_transport *transport, wb_transport_limits *limits, wb_error *error)
-{
-    (void)transport;
-    (void)error;
-    limits->delivery_limit = 0;
-    return WB_OK;
-}
-
+/* Without limits(): Kafka counts no deliveries, and drops nothing for being delivered often. */
 static const wb_transport_ops operations = {
     .struct_size = sizeof(wb_transport_ops),
     .create = create,
@@ -82,7 +74,6 @@ static const wb_transport_ops operations = {
     .commit = wb_kafka_session_commit,
     .rollback = wb_kafka_session_rollback,
     .interrupt = wb_kafka_session_interrupt,
-    .limits = limits,
     .stop_receiving = wb_kafka_session_stop_receiving,
     .position_end = wb_kafka_session_position_end,
     .depth = wb_kafka_depth,

@@ -95,21 +95,13 @@ static int shared_resource(const void *config, char *buffer, size_t size)
     return wb_sqlite_path_canonical(options_set->file, buffer, size) < 0 ? WB_REJECT : WB_OK;
 }
 
-/* No message is ever dropped for how often it was delivered. */
-static int limits(wb_transport *transport, wb_transport_limits *limits, wb_error *error)
-{
-    (void)transport;
-    (void)error;
-    limits->delivery_limit = 0;
-    return WB_OK;
-}
-
 static int examine(wb_transport *transport, const wb_examination *examination, wb_error *error)
 {
     return wb_sqlite_examine(transport->host, transport->config, transport->path, "sends and acknowledgements", examination,
                              error);
 }
 
+/* Without limits(): no message is ever dropped for how often it was delivered. */
 static const wb_transport_ops ops = {
     .struct_size = sizeof ops,
     .create = create,
@@ -128,7 +120,6 @@ static const wb_transport_ops ops = {
     .rollback = wb_sqlite_session_rollback,
     .native = wb_sqlite_session_native,
     .interrupt = wb_sqlite_session_interrupt,
-    .limits = limits,
     .stop_receiving = wb_sqlite_session_stop_receiving,
     .depth = wb_sqlite_transport_depth,
     .uninstall = wb_sqlite_transport_uninstall,
