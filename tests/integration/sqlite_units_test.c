@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The parts of the sqlite plugins that need no database: whose fault a result code is,
- * headers as a blob, and locks that are counted.
+ * The parts of the sqlite plugins that need no database of theirs: whose fault a result code is,
+ * headers as a blob, what a handler leaves on a connection, and locks that are counted.
  */
 #include "config.h"
 
@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include <waybill/sys/plugin.h>
 
+#include "plugins/common/sqlite/leavings.h"
 #include "plugins/common/sqlite/lockfile.h"
 #include "plugins/common/sqlite/map.h"
 #include "plugins/transport/sqlite/codec.h"
@@ -159,6 +160,37 @@ static void test_a_blob_that_lies_is_damaged(void **state)
     wb_sqlite_codec_free(&blob);
 }
 
+/* ---- leavings ---------------------------------------------------------------------- */
+
+static sqlite3_stmt *prepare(sqlite3 *db, const char *sql)
+{
+    sqlite3_stmt *statement = NULL;
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &statement, NULL), SQLITE_OK);
+    return statement;
+}
+
+/* A handler who finalizes it may have got its memory for a statement of his own, which nobody is to run. */
+static void test_the_sentinel_is_nobody_elses_statement(void **state)
+{
+    sqlite3 *db = NULL;
+    uintptr_t where = 0;
+    (void)state;
+    assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "create table business (x)", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_stmt *sentinel = prepare(db, WB_SQLITE_LEAVINGS_SENTINEL), *theirs = prepare(db, "insert into business values (1)");
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(wb_sqlite_leavings_end(db, &where, 0), SQLITE_OK);
+        assert_ptr_equal((sqlite3_stmt *)where, sentinel);
+        where = (uintptr_t)(i ? sentinel : theirs);
+    }
+    (void)sqlite3_finalize(sentinel);
+    assert_int_equal(wb_sqlite_leavings_end(db, &where, 0), SQLITE_OK);
+    assert_int_equal(where, 0);
+    assert_int_equal(sqlite3_total_changes(db), 0);
+    (void)sqlite3_finalize(theirs);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
 /* ---- locks ------------------------------------------------------------------------- */
 
 /* Each of a descriptor of its own, in no order, neighbours too. */
@@ -195,6 +227,7 @@ int main(void)
         cmocka_unit_test(test_every_errno_has_its_culprit),
         cmocka_unit_test(test_the_first_headers_that_fit_are_kept),
         cmocka_unit_test(test_a_blob_that_lies_is_damaged),
+        cmocka_unit_test(test_the_sentinel_is_nobody_elses_statement),
         cmocka_unit_test(test_locks_are_counted),
     };
     return cmocka_run_group_tests_name("sqlite units", tests, NULL, NULL);

@@ -73,17 +73,26 @@ static int is_sentinel(sqlite3_stmt *statement)
     return sql && strcmp(sql, WB_SQLITE_LEAVINGS_SENTINEL) == 0;
 }
 
-/* Each step takes the connection's lock: all statements are passed once. */
-static sqlite3_stmt *find_sentinel(sqlite3 *handle, int is_to_reset)
+static sqlite3_stmt *find_sentinel(sqlite3 *handle)
+{
+    sqlite3_stmt *each = sqlite3_next_stmt(handle, NULL);
+    while (each && !is_sentinel(each))
+        each = sqlite3_next_stmt(handle, each);
+    return each;
+}
+
+/* Each step takes the connection's lock: all statements are passed once, and no text but the sentinel's is read.
+ * @return the sentinel. */
+static sqlite3_stmt *reset_all(sqlite3 *handle, uintptr_t where)
 {
     sqlite3_stmt *sentinel = NULL;
     for (sqlite3_stmt *each = sqlite3_next_stmt(handle, NULL); each; each = sqlite3_next_stmt(handle, each)) {
-        if (is_to_reset && sqlite3_stmt_busy(each))
+        if (sqlite3_stmt_busy(each))
             (void)sqlite3_reset(each);
-        if (!sentinel && is_sentinel(each))
+        if ((uintptr_t)each == where)
             sentinel = each;
     }
-    return sentinel;
+    return sentinel && is_sentinel(sentinel) ? sentinel : find_sentinel(handle);
 }
 
 /* Since it was asked last; so is one that is not there. Who cannot be compiled has no row. */
@@ -106,11 +115,12 @@ static int end_all(sqlite3 *handle, sqlite3_stmt *sentinel)
 
 int wb_sqlite_leavings_end_all(sqlite3 *handle)
 {
-    return end_all(handle, find_sentinel(handle, 0));
+    return end_all(handle, find_sentinel(handle));
 }
 
-int wb_sqlite_leavings_end(sqlite3 *handle, int is_known)
+int wb_sqlite_leavings_end(sqlite3 *handle, uintptr_t *where, int is_known)
 {
-    sqlite3_stmt *sentinel = find_sentinel(handle, 1);
+    sqlite3_stmt *sentinel = reset_all(handle, *where);
+    *where = (uintptr_t)sentinel;
     return was_compiled_anew(sentinel) || is_known ? end_all(handle, sentinel) : SQLITE_OK;
 }

@@ -17,6 +17,7 @@
 #define WB_SQLITE_LEAVINGS_H
 
 #include <sqlite3.h>
+#include <stdint.h>
 
 #define WB_SQLITE_LEAVINGS_SENTINEL "select 'waybill'"
 
@@ -25,7 +26,8 @@ void wb_sqlite_leavings_end_settings(sqlite3 *handle);
 int wb_sqlite_leavings_end_all(sqlite3 *handle);
 /** The same if the sentinel tells, or `is_known` says, that there may be something. Each statement that is in the midst of its
  *  rows is reset before: a cursor that a handler left open would keep its old view of the file alive, and the next BEGIN
- *  IMMEDIATE would be refused for it. The last error of the connection is forgotten. */
-int wb_sqlite_leavings_end(sqlite3 *handle, int is_known);
+ *  IMMEDIATE would be refused for it. The last error of the connection is forgotten. *where: the sentinel's address when it was
+ *  looked for last, 0 at first; somebody may have finalized it since. */
+int wb_sqlite_leavings_end(sqlite3 *handle, uintptr_t *where, int is_known);
 
 #endif

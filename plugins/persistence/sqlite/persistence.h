@@ -5,6 +5,7 @@
 #ifndef WB_SQLITE_PERSISTENCE_H
 #define WB_SQLITE_PERSISTENCE_H
 
+#include <stdint.h>
 #include <waybill/sqlite.h>
 #include <waybill/sys/failed.h>
 #include <waybill/sys/persistence.h>
@@ -39,6 +40,7 @@ struct wb_storage_session {
     wb_sqlite_heard heard;
     uint64_t rollbacks_before; /* when the transaction began */
     uint64_t watched;          /* the same of what the disk refused */
+    uintptr_t sentinel_was;    /* leavings.h */
     int told_future;           /* that there are records from the future */
     int has_compact_keys;      /* the deduplication table */
     int sweep_fd;              /* -1: not open */

@@ -174,7 +174,7 @@ const void *wb_sqlite_storage_interface(wb_storage_session *session, const char 
 static int end_leavings(wb_storage_session *session, wb_error *error)
 {
     sqlite3 *handle = handle_of(session);
-    const int code = wb_sqlite_leavings_end(handle, wb_sqlite_heard_had_pragma(heard_of(session)));
+    const int code = wb_sqlite_leavings_end(handle, &session->sentinel_was, wb_sqlite_heard_had_pragma(heard_of(session)));
     if (code == SQLITE_OK)
         return WB_OK;
     return session->db.host->fail(session->db.host, error, WB_RETRY, WB_CAUSE_OTHER, code,
