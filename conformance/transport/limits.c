@@ -53,6 +53,8 @@ static void says_the_same_twice(wb_kit *kit)
     wb_kit_check(kit, first.delivery_limit == second.delivery_limit,
                  "a delivery limit of %u, then of %u", first.delivery_limit,
                  second.delivery_limit);
+    wb_kit_check(kit, first.flags == second.flags && !(first.flags & ~WB_LIMITS_RETURNS_FIRST),
+                 "flags of %u, then of %u", first.flags, second.flags);
     wb_kit_check(kit, first.delivery_limit == 0 || first.delivery_limit == WB_LIMIT_UNKNOWN ||
                           (kit->plugin->capabilities & WB_CAP_DELIVERY_COUNT),
                  "a delivery limit of %u, and no WB_CAP_DELIVERY_COUNT: the host cannot see it come near",
@@ -61,6 +63,13 @@ static void says_the_same_twice(wb_kit *kit)
         wb_kit_note(kit, "the delivery limit is not known");
     else
         wb_kit_note(kit, "the delivery limit is %u (0: none)", first.delivery_limit);
+}
+
+int wb_tk_returns_first(wb_kit *kit)
+{
+    wb_transport_limits limits;
+    wb_tk_instance *instance = make_verified(kit);
+    return instance && ask(instance, &limits) && limits.flags & WB_LIMITS_RETURNS_FIRST;
 }
 
 static void delivers_as_often_as_it_says(wb_kit *kit)

@@ -224,6 +224,8 @@ int wb_tk_expect_quiet(wb_tk_session *s, int64_t duration);
  *  The session needs room for one message. */
 int wb_tk_expect_empty(wb_tk_session *s);
 
+/** Whether limits() says WB_LIMITS_RETURNS_FIRST. */
+int wb_tk_returns_first(wb_kit *kit);
 /** Whether in_hand[at] and following are `first` and following, in order. */
 int wb_tk_expect_numbers(wb_tk_session *s, size_t at, size_t first, size_t count);
 /** After close and open again: of messages numbered below `count` those from `sure` on come, and none

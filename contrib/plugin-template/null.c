@@ -83,7 +83,7 @@ static int null_verify(wb_transport *transport, wb_error *error)
 }
 
 /* A real transport says what its broker does to a message that comes back again and again, or
- * that it cannot tell; one whose broker drops none leaves this out (transport.h). */
+ * that it cannot tell. Who forgets all messages drops none of them. */
 static int null_limits(wb_transport *transport, wb_transport_limits *limits, wb_error *error)
 {
     (void)transport;

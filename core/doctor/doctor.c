@@ -165,13 +165,13 @@ static void examine_persistence(visit *v, patient *p, const wb_persistence_ops *
 static void look_at_limit(visit *v)
 {
     patient *p = &v->transport;
-    uint32_t limit = 0;
+    wb_transport_limits limits;
     wb_error error = { 0 };
     if (v->setup->plan.send_only)
         return;
-    if (wb_limits_ask(&v->pipeline, &limit, &error) != WB_OK)
+    if (wb_limits_ask(&v->pipeline, &limits, &error) != WB_OK)
         note_refusal(p, "delivery-limit", NULL, &error);
-    else if (limit == WB_LIMIT_UNKNOWN)
+    else if (limits.delivery_limit == WB_LIMIT_UNKNOWN)
         wb_findings_add(&v->doctor->findings, &p->at, WB_FINDING_WARNING, "delivery-limit-unknown",
                         "transport = { management = \"http://HOST:15672\"; }, or whatever has the broker tell it",
                         "nobody can tell after how many deliveries the broker drops a message: %d are assumed, and with a "

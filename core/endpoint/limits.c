@@ -30,32 +30,31 @@ static int refuse(const wb_pipeline *p, uint32_t limit, uint32_t needed, wb_erro
                         p->endpoint, limit, p->recoverability.immediate_retries, needed, fewer);
 }
 
-int wb_limits_ask(const wb_pipeline *p, uint32_t *ret_limit, wb_error *error)
+int wb_limits_ask(const wb_pipeline *p, wb_transport_limits *ret_limits, wb_error *error)
 {
-    wb_transport_limits limits = { .struct_size = sizeof limits };
     uint32_t needed = p->recoverability.immediate_retries + WB_DELIVERIES_BESIDE_RETRIES;
 
-    *ret_limit = 0;
+    *ret_limits = (wb_transport_limits){ .struct_size = sizeof *ret_limits };
     /* With none a message is gone from the queue before it is handled. */
     if (p->mode == WB_MODE_NONE || !WB_HAS(p->transport_ops, wb_transport_ops, limits))
         return WB_OK;
-    int r = p->transport_ops->limits(p->transport, &limits, error);
+    int r = p->transport_ops->limits(p->transport, ret_limits, error);
     if (r != WB_OK)
         return r;
-    *ret_limit = limits.delivery_limit;
-    if (limits.delivery_limit && limits.delivery_limit < needed) /* WB_LIMIT_UNKNOWN is above all */
-        return refuse(p, limits.delivery_limit, needed, error);
+    if (ret_limits->delivery_limit && ret_limits->delivery_limit < needed) /* WB_LIMIT_UNKNOWN is above all */
+        return refuse(p, ret_limits->delivery_limit, needed, error);
     return WB_OK;
 }
 
 int wb_limits_apply(wb_pipeline *p, wb_error *error)
 {
-    uint32_t limit = 0;
-    int r = wb_limits_ask(p, &limit, error);
-    if (r == WB_OK && limit == WB_LIMIT_UNKNOWN) {
+    wb_transport_limits limits;
+    int r = wb_limits_ask(p, &limits, error);
+    if (r == WB_OK && limits.delivery_limit == WB_LIMIT_UNKNOWN) {
         warn_unknown(p);
-        limit = WB_DELIVERY_LIMIT_ASSUMED;
+        limits.delivery_limit = WB_DELIVERY_LIMIT_ASSUMED;
     }
-    p->recoverability.delivery_limit = r == WB_OK ? limit : 0;
+    p->recoverability.delivery_limit = r == WB_OK ? limits.delivery_limit : 0;
+    p->returns_first = r == WB_OK && limits.flags & WB_LIMITS_RETURNS_FIRST;
     return r;
 }

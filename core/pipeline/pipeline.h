@@ -91,6 +91,7 @@ typedef struct wb_pipeline {
     wb_suspicions *suspicions;
     wb_underway underway;
     wb_dependency broker, database, apart_server; /* with locks of their own */
+    int returns_first; /* the transport's WB_LIMITS_RETURNS_FIRST */
     /* When the scout is alone no longer (scout.h), monotonic; 0: it has not begun. */
     _Atomic int64_t scouting_until;
     /* worker 0's: at the latest; when something came back last; whether anything was new */

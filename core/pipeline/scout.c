@@ -9,16 +9,18 @@
 /* So long the scout is alone at most. */
 #define LONGEST (10 * WB_SECOND)
 /* And so long after it began, and after what came back last: so late a busy broker may notice that a
- * process is no more, and what that had in hand comes back behind messages that were never delivered. */
+ * process is no more, and what that had in hand comes back behind messages that were never delivered
+ * (of one that says so, none does). */
 #define SHORTEST (500 * WB_MILLISECOND)
 /* In the place of a time: long ago. */
 #define OVER 1
 
-/* Nothing is written down, and the broker may have a limit that nobody sees. With transports that
+/* Nothing is written down: deliveries alone tell who ends the process, and each death counts one for all that was
+ * in hand; and the broker may have a limit that nobody sees. With transports that
  * keep the order of a key each worker has messages of its own, and those of one say nothing of others'. */
 static int is_in_the_dark(const wb_pipeline *p)
 {
-    return !p->outbox && !p->ordered && WB_HAS(p->transport_ops, wb_transport_ops, limits);
+    return !p->outbox && !p->ordered;
 }
 
 static int is_wanted(const wb_pipeline *p)
@@ -64,7 +66,7 @@ static void note(wb_pipeline *p, const wb_incoming *const *messages, size_t coun
 
 static void extend(wb_pipeline *p)
 {
-    int64_t quiet = p->scouting_returns + (wb_bug("short_scout") ? 0 : SHORTEST);
+    int64_t quiet = p->scouting_returns + (p->returns_first || wb_bug("short_scout") ? 0 : SHORTEST);
     int64_t until = atomic_load(&p->scouting_until);
     if (until != OVER)
         (void)atomic_compare_exchange_strong(&p->scouting_until, &until,

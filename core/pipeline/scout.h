@@ -7,7 +7,8 @@
  * too often, two such messages in the hands of two workers would use up each other's deliveries. So of
  * an endpoint that starts, worker 0 receives alone, one message at a time, until it gets one that was
  * never delivered before, half a second after it began and after what came back last: what comes
- * back is ahead of those, unless the broker noticed late that a process is no more. Then, or after
+ * back is ahead of those, unless the broker noticed late that a process is no more. (One that says
+ * WB_LIMITS_RETURNS_FIRST never does, and there is no half second.) Then, or after
  * some seconds (what comes back may be slow, or much), the others begin. What comes back behind a slow
  * handler of the scout's, or still later, finds them at work: it may go to the error queue for others'
  * deaths, but is not lost (core/recover/attempts.h).
@@ -18,7 +19,7 @@
 #include "core/pipeline/worker.h"
 
 /** Whether the worker may receive; one that may not asks again. With the outbox, where the broker
- *  sets no limit, every worker may. */
+ *  sets no limit, every worker may; and where keys keep their order. */
 int wb_scout_lets_receive(const wb_worker *w);
 /** Whether the worker may take more at a time than it does: the scout may not. */
 int wb_scout_lets_grow(const wb_worker *w);

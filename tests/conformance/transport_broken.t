@@ -175,6 +175,13 @@ $(unreleased)
 $(unordered)
 fail a message is delivered as often as limits() says
 END
+judge rearward <<END
+$(skipped)
+$(undelayed)
+$(unreleased)
+$(unordered)
+fail messages in the hands of a process that is killed come back
+END
 judge fickle <<END
 $(skipped)
 $(undelayed)

@@ -132,6 +132,7 @@ static void fill_pipeline(endpoint *e)
         .mode = shape->mode,
         .outbox = shape->outbox,
         .positions = shape->positions,
+        .returns_first = shape->returns_first,
         .ordered = shape->incoming_keys != 0,
         .transport_ops = &e->transport_ops,
         .transport = &e->transport,

@@ -73,6 +73,7 @@ static void prepare_limit_killers_outbox(void)
 static void prepare_limit_killers_plain(void)
 {
     prepare_limit_killers(0);
+    the_shape.returns_first = 1; /* nobody notices late */
 }
 
 /* What the dead had in hand comes back when others are at work again. */

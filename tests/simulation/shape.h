@@ -32,6 +32,7 @@ typedef struct sim_shape {
     int tells_limit;
     unsigned rebalance_permille; /* of receive(), beside each a partition is taken away */
     int64_t notices_late; /* that a process is no more, at most */
+    int returns_first;    /* it says that it does not */
     int expires; /* messages with a time to be received are dropped when it is over */
     unsigned error_size_max; /* of a message in the error queue, headers and body; 0: no limit */
     /* database */

@@ -100,6 +100,7 @@ static int verify(wb_transport *transport, wb_error *error)
 static int limits(wb_transport *transport, wb_transport_limits *answer, wb_error *error)
 {
     answer->delivery_limit = transport->told->limit;
+    answer->flags = transport->told->limit_flags;
     return meet(transport, FAKE_LIMITS, "limits", error);
 }
 

@@ -32,6 +32,7 @@ typedef struct fake {
     /* receive() is concerned in this session only, counted as they are opened; 0: in all. */
     atomic_int fatal_in, hangs_in;
     uint32_t limit;     /* what limits() answers */
+    uint32_t limit_flags;
     atomic_int storage_hangs; /* opening a storage session does not return while it is set */
 
     atomic_int instances; /* that were created and not destroyed, of both kinds */

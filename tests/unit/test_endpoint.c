@@ -263,6 +263,8 @@ static void test_restart_is_no_longer_critical(void **state)
 
 /* ---- the broker's limits ---------------------------------------------------------------- */
 
+static uint32_t told_flags; /* of limits() */
+
 static int apply(uint32_t limit, int32_t mode, unsigned retries, wb_pipeline *p, wb_error *error)
 {
     wb_endpoint *e = make(1, 0);
@@ -271,6 +273,7 @@ static int apply(uint32_t limit, int32_t mode, unsigned retries, wb_pipeline *p,
     wb_host_init(&host, "orders", "fake");
     assert_int_equal(setup.transport_ops->create(&host.host, &setup.info, &f, &transport, error), WB_OK);
     f.limit = limit;
+    f.limit_flags = told_flags;
     memset(p, 0, sizeof *p);
     p->endpoint = "orders";
     p->mode = mode;
@@ -317,6 +320,20 @@ static void test_limits(void **state)
     assert_limit(1, WB_MODE_NONE, 0, 0);
     assert_limit(WB_LIMIT_UNKNOWN, WB_MODE_RECEIVE_ONLY, 5, 20);
     assert_limit(WB_LIMIT_UNKNOWN, WB_MODE_RECEIVE_ONLY, 100, 20);
+}
+
+static void test_limits_say_what_returns_first(void **state)
+{
+    wb_pipeline p;
+    wb_error error = { 0 };
+    (void)state;
+    assert_int_equal(apply(0, WB_MODE_RECEIVE_ONLY, 5, &p, &error), WB_OK);
+    assert_false(p.returns_first);
+    told_flags = WB_LIMITS_RETURNS_FIRST;
+    assert_int_equal(apply(7, WB_MODE_RECEIVE_ONLY, 5, &p, &error), WB_OK);
+    assert_true(p.returns_first);
+    assert_int_equal(p.recoverability.delivery_limit, 7);
+    told_flags = 0;
 }
 
 /* A transport that was built before there were limits. */
@@ -462,6 +479,7 @@ int main(void)
         cmocka_unit_test(test_restart_without_threads),
         cmocka_unit_test(test_restart_is_no_longer_critical),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_limits_say_what_returns_first),
         cmocka_unit_test(test_no_limits),
         cmocka_unit_test(test_verify),
         cmocka_unit_test(test_pauses_grow),

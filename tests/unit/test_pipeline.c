@@ -209,6 +209,7 @@ static void test_redeliveries_do_not_grow(void **state)
 {
     (void)state;
     worker.take = 1;
+    wb_scout_end(&worker);
     incoming[0].delivery_count = 1;
     wb_batch_hold(&worker, &incoming[0], &entries[0]);
     assert_true(wb_batch_choose(&worker, WB_BATCH_ANY));
@@ -1677,30 +1678,22 @@ static void test_what_is_parked_is_whole(void **state)
     wb_buffer_free(&kept_row);
 }
 
-static int tell_no_limit(wb_transport *transport, wb_transport_limits *limits, wb_error *error)
-{
-    (void)transport, (void)limits, (void)error;
-    return WB_OK;
-}
-
 /* Who waits for the first worker: nobody where deliveries do not matter. */
 static void test_who_waits_for_the_scout(void **state)
 {
-    static const wb_transport_ops silent = { .struct_size = sizeof silent },
-                                  counting = { .struct_size = sizeof counting, .limits = tell_no_limit };
+    static const wb_transport_ops ops = { .struct_size = sizeof ops };
     static const struct {
-        const wb_transport_ops *ops;
         uint32_t limit;
         int outbox, ordered, mode, waits;
     } cases[] = {
-        { &counting, 5, 1, 0, WB_MODE_RECEIVE_ONLY, 1 },  { &counting, 5, 0, 0, WB_MODE_RECEIVE_ONLY, 1 },
-        { &counting, 0, 0, 0, WB_MODE_RECEIVE_ONLY, 1 },  { &counting, 0, 1, 0, WB_MODE_RECEIVE_ONLY, 0 },
-        { &counting, 0, 0, 1, WB_MODE_RECEIVE_ONLY, 0 },  { &silent, 0, 0, 0, WB_MODE_RECEIVE_ONLY, 0 },
-        { &counting, 5, 0, 0, WB_MODE_NONE, 0 },
+        { 5, 1, 0, WB_MODE_RECEIVE_ONLY, 1 }, { 5, 0, 0, WB_MODE_RECEIVE_ONLY, 1 },
+        { 0, 0, 0, WB_MODE_RECEIVE_ONLY, 1 }, { 0, 1, 0, WB_MODE_RECEIVE_ONLY, 0 },
+        { 0, 0, 1, WB_MODE_RECEIVE_ONLY, 0 }, { 0, 0, 0, WB_MODE_TRANSACTION_SCOPE, 1 },
+        { 5, 0, 0, WB_MODE_NONE, 0 },
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        pipeline.transport_ops = cases[i].ops;
+        pipeline.transport_ops = &ops;
         pipeline.recoverability.delivery_limit = cases[i].limit;
         pipeline.outbox = cases[i].outbox;
         pipeline.ordered = cases[i].ordered;
@@ -2365,6 +2358,26 @@ static void test_how_long_the_scout_is_alone(void **state)
     assert_true(wb_scout_lets_receive(&other));
 }
 
+/* Where nothing new is handed out before what comes back, the first that is new ends it. */
+static void test_the_scout_of_who_returns_first(void **state)
+{
+    static const wb_transport_ops ops = { .struct_size = sizeof ops };
+    const wb_incoming *again = &incoming[0], *fresh = &incoming[1];
+    (void)state;
+    incoming[0].delivery_count = 1;
+    pipeline.transport_ops = &ops;
+    pipeline.recoverability.delivery_limit = 5;
+    pipeline.returns_first = 1;
+    wb_scout_look(&worker, NULL, 0);
+    wb_scout_look(&worker, &again, 1);
+    wb_clock_pause(1 * WB_MILLISECOND, &pipeline.stop);
+    assert_false(wb_scout_lets_grow(&worker));
+    wb_scout_look(&worker, &fresh, 1);
+    assert_true(wb_scout_lets_grow(&worker));
+    worker.number = 1;
+    assert_true(wb_scout_lets_receive(&worker));
+}
+
 /* ---- partitions whose end nobody can say ---------------------------------------------- */
 
 static int ends_asked;
@@ -2618,6 +2631,7 @@ int main(void)
         TEST(test_what_is_parked_is_whole),
         TEST(test_who_waits_for_the_scout),
         TEST(test_how_long_the_scout_is_alone),
+        TEST(test_the_scout_of_who_returns_first),
     };
     wb_log_set_level(-1);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -140,6 +140,13 @@ typedef struct wb_operation {
 /** Nobody can say. */
 #define WB_LIMIT_UNKNOWN UINT32_MAX
 
+/* Flags of wb_transport_limits. */
+/** What a process had in hand when it ended is there again at once, and each queue hands it out before any message that was
+ *  never delivered. A broker that may be told of a death late does not say so. Without outbox an endpoint begins with one
+ *  worker, which takes message by message until it gets one that was never delivered; half a second at least without this flag.
+ *  (Not where keys keep their order.) */
+#define WB_LIMITS_RETURNS_FIRST 1u
+
 /** What the broker does to the endpoint's messages. Size first, append-only; zeroed by
  *  the host before limits(). */
 typedef struct wb_transport_limits {
@@ -148,7 +155,7 @@ typedef struct wb_transport_limits {
      *  dropped or dead-lettered. 0: it never drops. WB_LIMIT_UNKNOWN. The host gives a
      *  message up at it or below, and refuses to run where it is too low for that. */
     uint32_t delivery_limit;
-    uint32_t reserved;
+    uint32_t flags; /* WB_LIMITS_* */
 } wb_transport_limits;
 
 /** What waits for an endpoint. Size first, append-only; zeroed by the host before depth(). */
@@ -274,8 +281,8 @@ typedef struct wb_transport_ops {
     /** Optional. What the broker does to this endpoint's messages. Main thread, after
      *  verify(); may connect. Not being able to tell is no error: WB_LIMIT_UNKNOWN. Without it the host takes the
      *  broker for one that never drops a message, however often it comes back: where one may, this is not optional, nor
-     *  is WB_CAP_DELIVERY_COUNT, without which the host does not see the limit come near. And where none can, leave it
-     *  out: with it, an endpoint without outbox begins with one worker that takes one message at a time for half a second. */
+     *  is WB_CAP_DELIVERY_COUNT, without which the host does not see the limit come near. Its
+     *  flags say the rest; without it none is set. */
     int (*limits)(wb_transport *transport, wb_transport_limits *limits, wb_error *error);
 
     /** Optional. The endpoint stops: ask the broker for no more. receive() goes on to

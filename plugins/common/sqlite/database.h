@@ -52,7 +52,7 @@ typedef struct wb_sqlite_database {
     sqlite3_stmt *begin;
     sqlite3_stmt *commit;
     sqlite3_stmt *rollback;
-    sqlite3_stmt *sentinel; /* leavings.h finds it by its text */
+    sqlite3_stmt *sentinel; /* leavings.h finds it */
 } wb_sqlite_database;
 
 /** Open the existing file at `path`, which is kept, not copied. On failure nothing is

@@ -11,7 +11,8 @@
  * - pragmas: query_only, count_changes, locking_mode, max_page_count.
  *
  * All but the first and the last two pragmas have SQLite compile all statements anew. So one that nobody else runs, the sentinel, tells: as long
- * as it was not compiled anew nothing of that was done. It is found by its text, since a connection is seen by two plugins.
+ * as it was not compiled anew nothing of that was done. It is found by its text, since a connection is seen by two plugins,
+ * and then where it was.
  */
 #ifndef WB_SQLITE_LEAVINGS_H
 #define WB_SQLITE_LEAVINGS_H

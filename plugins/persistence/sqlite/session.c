@@ -50,6 +50,7 @@ int wb_sqlite_storage_open(wb_persistence *persistence, wb_storage_session **ret
         free(session);
         return result;
     }
+    session->sentinel_was = (uintptr_t)session->db.sentinel;
     result = wb_sqlite_schema_check_keys(persistence, &session->db, &session->has_compact_keys,
                                          error);
     if (result == WB_OK)

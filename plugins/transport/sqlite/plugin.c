@@ -101,7 +101,16 @@ static int examine(wb_transport *transport, const wb_examination *examination, w
                              error);
 }
 
-/* Without limits(): no message is ever dropped for how often it was delivered. */
+/* No message is ever dropped for how often it was delivered. Who died is found out whenever somebody takes messages (take.c). */
+static int limits(wb_transport *transport, wb_transport_limits *limits, wb_error *error)
+{
+    (void)transport;
+    (void)error;
+    limits->delivery_limit = 0;
+    limits->flags = WB_LIMITS_RETURNS_FIRST;
+    return WB_OK;
+}
+
 static const wb_transport_ops ops = {
     .struct_size = sizeof ops,
     .create = create,
@@ -120,6 +129,7 @@ static const wb_transport_ops ops = {
     .rollback = wb_sqlite_session_rollback,
     .native = wb_sqlite_session_native,
     .interrupt = wb_sqlite_session_interrupt,
+    .limits = limits,
     .stop_receiving = wb_sqlite_session_stop_receiving,
     .depth = wb_sqlite_transport_depth,
     .uninstall = wb_sqlite_transport_uninstall,
