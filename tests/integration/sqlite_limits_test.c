@@ -429,6 +429,9 @@ static void nothing_is_ever_dropped_for_its_deliveries(void **state)
     assert_int_equal(with->at.transport_ops->limits(with->at.transport, &limits, NULL), WB_OK);
     assert_int_equal(limits.delivery_limit, 0);
     assert_int_equal(limits.flags, WB_LIMITS_RETURNS_FIRST);
+    limits = (wb_transport_limits){ .struct_size = offsetof(wb_transport_limits, flags) }; /* of an older host */
+    assert_int_equal(with->at.transport_ops->limits(with->at.transport, &limits, NULL), WB_OK);
+    assert_int_equal(limits.flags, 0);
 }
 
 /* ---- poison operations ------------------------------------------------------------- */

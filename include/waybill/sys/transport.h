@@ -33,7 +33,7 @@
  *  - uninstall() and take_over() are about the endpoint's own queue, the one of its name: the further ones stay.
  *
  * Change log: 1.0 first version; appended before its release: depth, uninstall, unsubscribe, subscriptions,
- * take_over, examine, WB_OPERATION_PARTLY_SENT. WB_CAP_QUEUES: what an endpoint with further queues is, above.
+ * take_over, examine, WB_OPERATION_PARTLY_SENT, wb_transport_limits.flags. WB_CAP_QUEUES: what an endpoint with further queues is, above.
  */
 #ifndef WAYBILL_SYS_TRANSPORT_H
 #define WAYBILL_SYS_TRANSPORT_H
@@ -155,7 +155,9 @@ typedef struct wb_transport_limits {
      *  dropped or dead-lettered. 0: it never drops. WB_LIMIT_UNKNOWN. The host gives a
      *  message up at it or below, and refuses to run where it is too low for that. */
     uint32_t delivery_limit;
-    uint32_t flags; /* WB_LIMITS_* */
+    uint32_t reserved;
+    uint32_t flags; /* WB_LIMITS_*; set when struct_size covers it: an older host's table ends before */
+    uint32_t reserved_2;
 } wb_transport_limits;
 
 /** What waits for an endpoint. Size first, append-only; zeroed by the host before depth(). */

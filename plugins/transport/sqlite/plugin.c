@@ -107,7 +107,8 @@ static int limits(wb_transport *transport, wb_transport_limits *limits, wb_error
     (void)transport;
     (void)error;
     limits->delivery_limit = 0;
-    limits->flags = WB_LIMITS_RETURNS_FIRST;
+    if (limits->struct_size >= offsetof(wb_transport_limits, flags) + sizeof limits->flags)
+        limits->flags = WB_LIMITS_RETURNS_FIRST;
     return WB_OK;
 }
 

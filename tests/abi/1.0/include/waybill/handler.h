@@ -209,7 +209,9 @@ static inline int wb_move_to(wb_context *ctx, const char *queue, const char *rea
  *  `return wb_retry_after(ctx, 10 * WB_MINUTES, "the bank is closed");`. It is a delayed retry like
  *  those of the configuration, but for its delay (more than 0, at most 3650 days; no jitter): it counts as one
  *  of `delayed_retries`, and is made where these are (not on Kafka for a message with a key, unless
- *  `on_failure` is "delay"; nowhere with "block"). When none is left, or none is made, the message goes to the error queue. As with WB_UNRECOVERABLE the handler may be asked once more, alone.
+ *  `on_failure` is "delay"; nowhere with "block"). When none is left, or none is made, the message goes to the error queue. Stay below
+ *  `outbox.retention` (7 days): who is handled while another copy of it waits for longer (a producer's, or the broker's after a crash) is
+ *  known no more when that comes, and handled twice. As with WB_UNRECOVERABLE the handler may be asked once more, alone.
  *  @return WB_RETRY, to be returned. */
 static inline int wb_retry_after(wb_context *ctx, int64_t delay, const char *reason)
 {

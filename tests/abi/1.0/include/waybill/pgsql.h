@@ -75,7 +75,9 @@ typedef struct wb_pgsql_api {
  *  custom.settings) is what the connection began with; a rollback takes settings back by itself.
  *  The statements that were deferred run before that, Waybill's own and the triggers that are
  *  deferred to COMMIT after it. The character set alone is put back before any statement that
- *  was deferred: the text of those is in the connection's own. Within a batch neighbours see each other's settings: SET LOCAL
+ *  was deferred: the text of those is in the connection's own. What a deferred statement sets (SET, set_config(),
+ *  DO, CALL, a function that SELECT calls) is put back the same way; what a trigger sets, or a function called by INSERT, UPDATE, DELETE
+ *  or MERGE, only if a handler of the batch had the connection. Within a batch neighbours see each other's settings: SET LOCAL
  *  does not change that. With the option prepare = false, behind a pooler, only user and role
  *  are put back: use SET LOCAL there. Not put back are temporary tables, advisory locks of the
  *  session, LISTEN, prepared statements, cursors WITH HOLD and what currval() knows. */

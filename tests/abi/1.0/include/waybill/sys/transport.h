@@ -10,8 +10,8 @@
  * A session that returned WB_NOT_CONNECTED or WB_IN_DOUBT is closed and opened
  * again by the host, with back-off; everything received on it and not acknowledged
  * is then delivered again by the broker. Closing gives unacknowledged messages
- * back to the queue. One answer is different: WB_IN_DOUBT with WB_CAUSE_SENDING, see
- * send().
+ * back to the queue. Two answers are different: WB_IN_DOUBT with WB_CAUSE_SENDING, see
+ * send(), and WB_NOT_CONNECTED with WB_CAUSE_SERVER, see position_end().
  *
  * A worker thread has a stack of at least WB_WORKER_STACK bytes, whatever the system's
  * default is: a client library may follow the nesting of what it decodes.
@@ -33,7 +33,7 @@
  *  - uninstall() and take_over() are about the endpoint's own queue, the one of its name: the further ones stay.
  *
  * Change log: 1.0 first version; appended before its release: depth, uninstall, unsubscribe, subscriptions,
- * take_over, examine, WB_OPERATION_PARTLY_SENT. WB_CAP_QUEUES: what an endpoint with further queues is, above.
+ * take_over, examine, WB_OPERATION_PARTLY_SENT, wb_transport_limits.flags. WB_CAP_QUEUES: what an endpoint with further queues is, above.
  */
 #ifndef WAYBILL_SYS_TRANSPORT_H
 #define WAYBILL_SYS_TRANSPORT_H
@@ -140,6 +140,13 @@ typedef struct wb_operation {
 /** Nobody can say. */
 #define WB_LIMIT_UNKNOWN UINT32_MAX
 
+/* Flags of wb_transport_limits. */
+/** What a process had in hand when it ended is there again at once, and each queue hands it out before any message that was
+ *  never delivered. A broker that may be told of a death late does not say so. Without outbox an endpoint begins with one
+ *  worker, which takes message by message until it gets one that was never delivered; half a second at least without this flag.
+ *  (Not where keys keep their order.) */
+#define WB_LIMITS_RETURNS_FIRST 1u
+
 /** What the broker does to the endpoint's messages. Size first, append-only; zeroed by
  *  the host before limits(). */
 typedef struct wb_transport_limits {
@@ -149,6 +156,8 @@ typedef struct wb_transport_limits {
      *  message up at it or below, and refuses to run where it is too low for that. */
     uint32_t delivery_limit;
     uint32_t reserved;
+    uint32_t flags; /* WB_LIMITS_*; set when struct_size covers it: an older host's table ends before */
+    uint32_t reserved_2;
 } wb_transport_limits;
 
 /** What waits for an endpoint. Size first, append-only; zeroed by the host before depth(). */
@@ -260,7 +269,9 @@ typedef struct wb_transport_ops {
     int (*begin)(wb_transport_session *session, wb_error *error);
     int (*commit)(wb_transport_session *session, wb_error *error);
     /** Undo the sends and acknowledgements since begin(): the messages are still
-     *  received and unacknowledged. */
+     *  received and unacknowledged. The host calls it behind a begin() that failed, too, and where
+     *  none was called: what such a begin() has begun is undone, and without a transaction it does
+     *  nothing and is WB_OK. */
     int (*rollback)(wb_transport_session *session, wb_error *error);
     /** Optional, for WB_MODE_TRANSACTION_SCOPE: the handle a persistence joins. NULL: a handler has closed it, and its message
      *  has failed; rollback() is called next, and may open another. */
@@ -272,7 +283,8 @@ typedef struct wb_transport_ops {
     /** Optional. What the broker does to this endpoint's messages. Main thread, after
      *  verify(); may connect. Not being able to tell is no error: WB_LIMIT_UNKNOWN. Without it the host takes the
      *  broker for one that never drops a message, however often it comes back: where one may, this is not optional, nor
-     *  is WB_CAP_DELIVERY_COUNT, without which the host does not see the limit come near. */
+     *  is WB_CAP_DELIVERY_COUNT, without which the host does not see the limit come near. Its
+     *  flags say the rest; without it none is set. */
     int (*limits)(wb_transport *transport, wb_transport_limits *limits, wb_error *error);
 
     /** Optional. The endpoint stops: ask the broker for no more. receive() goes on to
