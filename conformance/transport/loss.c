@@ -161,15 +161,15 @@ static void counts_lost_connections(wb_kit *kit)
 
 /* ---- the death of a process ------------------------------------------------------------ */
 
-/* Nobody but the victim may receive meanwhile. */
-static int send_to_victim(wb_kit *kit, size_t count, size_t gone)
+/* Nobody but the victim may receive meanwhile. `behind` more wait when it dies. */
+static int send_to_victim(wb_kit *kit, size_t count, size_t gone, size_t behind)
 {
     wb_tk *tk = wb_tk_of(kit);
     wb_tk_session *s = wb_tk_open(kit, WB_TK_MAIN, tk->mode, 1);
     if (!s || !wb_tk_sender(kit))
         return 0;
     wb_tk_close(s); /* it was opened to make sure that the queue is empty */
-    return wb_tk_send_numbers(wb_tk_sender(kit), main_queue(kit), "k", 0, count) &&
+    return wb_tk_send_numbers(wb_tk_sender(kit), main_queue(kit), "k", 0, count + behind) &&
            wb_tk_victim_acknowledges(kit, count, gone);
 }
 
@@ -177,9 +177,8 @@ static int send_to_victim(wb_kit *kit, size_t count, size_t gone)
 static void lost_with_its_process(wb_kit *kit)
 {
     const size_t behind = wb_tk_returns_first(kit) ? 3 : 0;
-    wb_tk_session *s = NULL;
-    if (send_to_victim(kit, 5, 0) && wb_tk_send_numbers(wb_tk_sender(kit), main_queue(kit), "k", 5, behind))
-        s = wb_tk_open(kit, WB_TK_MAIN, wb_tk_of(kit)->mode, 10);
+    wb_tk_session *s =
+        send_to_victim(kit, 5, 0, behind) ? wb_tk_open(kit, WB_TK_MAIN, wb_tk_of(kit)->mode, 10) : NULL;
     if (s && wb_tk_collect(s, 5 + behind) && wb_tk_expect_numbers(s, 0, 0, 5 + behind) && wb_tk_finish(s))
         wb_tk_expect_empty(s);
 }
@@ -187,14 +186,14 @@ static void lost_with_its_process(wb_kit *kit)
 static void acknowledged_before_death(wb_kit *kit)
 {
     wb_tk_session *s =
-        send_to_victim(kit, 5, 2) ? wb_tk_open(kit, WB_TK_MAIN, wb_tk_of(kit)->mode, 10) : NULL;
+        send_to_victim(kit, 5, 2, 0) ? wb_tk_open(kit, WB_TK_MAIN, wb_tk_of(kit)->mode, 10) : NULL;
     if (s && wb_tk_collect(s, 3) && wb_tk_expect_numbers(s, 0, 2, 3) && wb_tk_finish(s))
         wb_tk_expect_empty(s);
 }
 
 static void counts_deaths(wb_kit *kit)
 {
-    if (!send_to_victim(kit, 1, 0) || !wb_tk_victim_dies(kit, 1))
+    if (!send_to_victim(kit, 1, 0, 0) || !wb_tk_victim_dies(kit, 1))
         return;
     wb_tk_session *s = wb_tk_open(kit, WB_TK_MAIN, wb_tk_of(kit)->mode, 10);
     if (!s || !wb_tk_collect(s, 1))

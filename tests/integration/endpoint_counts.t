@@ -19,16 +19,17 @@ sub signal { my ($e, $signal) = @_; kill $signal, $e->{processes}[0] or die "kil
 
 sub begin { my ($e) = @_; $e->start; $e->wait_for('it starts', sub { $e->log_lines(qr/endpoint starts/) }) }
 
-# Ask by SIGUSR1 until the answer has it all.
+# Ask by SIGUSR1 until the answer has it all: a text, or a pattern.
 sub counts {
     my ($e, $what, $wanted) = @_;
+    my $pattern = ref $wanted ? $wanted : qr/\Q$wanted\E/;
     local $Test::Builder::Level = $Test::Builder::Level + 1;
     my $answers = sub { my @lines = $e->log_lines(qr/msg="since the start"/); return scalar @lines };
     $e->wait_for($what, sub {
         my $before = $answers->();
         signal($e, 'USR1');
         for (1 .. 100) { last if $answers->() > $before; sleep 0.02 }
-        return (($e->log_lines(qr/msg="since the start"/))[-1] // '') =~ / endpoint=orders \Q$wanted\E$/;
+        return (($e->log_lines(qr/msg="since the start"/))[-1] // '') =~ / endpoint=orders $pattern$/;
     }) or diag 'wanted: ', $wanted;
 }
 
@@ -64,7 +65,7 @@ sub check_counters {
     is $e->stop, 0, "$pair: it stops";
 }
 
-# A batch of one transaction, of any mode.
+# A batch of one transaction, of any mode. What fails in a larger one is asked once more, alone.
 sub check_modes {
     for my $mode (qw(none receive_only sends_atomic_with_receive transaction_scope)) {
         my $e = Endpoint->new('sqlite+sqlite', mode => $mode, name => 'orders', files => "$mode-", outbox => '', retries => 0);
@@ -74,7 +75,7 @@ sub check_modes {
         begin($e);
         $e->wait_for("$mode: one is moved", sub { $e->depth('error') == 1 });
         $e->wait_for("$mode: all others are handled", sub { $e->effects == 20 });
-        counts($e, "$mode: each is counted once", 'handled=20 failed=1 moved=1 duplicates=0 waiting=0');
+        counts($e, "$mode: each is counted once", qr/handled=20 failed=[12] moved=1 duplicates=0 waiting=0/);
         is $e->stop, 0, "$mode: it stops";
     }
 }

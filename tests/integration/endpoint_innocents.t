@@ -24,7 +24,7 @@ for my $pair (@pairs) {
     my @good = map { "good-$_" } 1 .. 8;
     $e->install;
     $e->send('innocents', map { { id => $_, do => /killer/ ? "sleep 50\nkill" : 'sleep 300' } } $killers[0], @good[0, 1], $killers[1], @good[2 .. 7]);
-    my ($starts, $end) = (0, time + 120);
+    my ($starts, $end) = (0, time + 300);
     until ($e->log_lines($moved) >= @killers && !$e->depth('innocents')) {
         die "not done after $starts starts\n" if time > $end || $starts++ > 2 * $deliveries * @killers;
         my $pid = $e->start;

@@ -142,9 +142,10 @@ typedef struct wb_operation {
 
 /* Flags of wb_transport_limits. */
 /** What a process had in hand when it ended is there again at once, and each queue hands it out before any message that was
- *  never delivered. A broker that may be told of a death late does not say so. Without outbox an endpoint begins with one
- *  worker, which takes message by message until it gets one that was never delivered; half a second at least without this flag.
- *  (Not where keys keep their order.) */
+ *  never delivered. A broker that may be told of a death late does not say so. Without outbox, or where
+ *  the broker has a delivery limit, an endpoint begins with one worker, which takes message by message until it gets one that was
+ *  never delivered, ten seconds at most, and half a second at least without this flag. (Not in mode none, nor without limit where
+ *  keys keep their order.) */
 #define WB_LIMITS_RETURNS_FIRST 1u
 
 /** What the broker does to the endpoint's messages. Size first, append-only; zeroed by
